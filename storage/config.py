@@ -1,4 +1,4 @@
-"""Topic settings that a log obeys, under Kafka's topic-level names with dots as underscores."""
+"""Topic settings that apply to a log, under Kafka's topic-level names with underscores instead of dots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """The topic settings of a log; defaults are Kafka's. -1 means no limit for the retention settings."""
+    """The topic settings of a log, with Kafka's defaults. In the retention settings, -1 means no limit."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
@@ -38,12 +38,12 @@ class LogConfig:
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
     message_downconversion_enable: bool = True
-    """Whether Fetch 0 to 3 gets records converted to an old format."""
+    """Whether records are converted to an old format for Fetch v0 to v3."""
     validate_records: bool = True
     """Extension: whether the records inside client batches are checked one by one."""
 
     producer_id_expiration_ms: int = DAY_MS
-    """A broker setting (producer.id.expiration.ms) that every log of the broker shares."""
+    """The broker setting producer.id.expiration.ms, shared by all logs of the broker."""
 
     @property
     def compact(self) -> bool:
@@ -52,7 +52,7 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """The age at which a segment is rolled: segment.ms, with compaction at most max.compaction.lag.ms
+        """The age at which a segment is rolled: segment.ms, but with compaction at most max.compaction.lag.ms
         (KIP-354).
         """
         if self.compact and self.max_compaction_lag_ms > 0:

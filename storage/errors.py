@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class StorageError(Exception):
-    """Root of all errors that this package raises deliberately."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class CorruptRecord(StorageError):
@@ -54,7 +54,7 @@ class RecordListTooLarge(StorageError):
 
 
 class TakesLong(Exception):
-    """Work exceeds the time allowed for quick work. Not a failure: the caller runs it in another thread."""
+    """The work would exceed the limits of quick work. Not a failure: the caller runs it in another thread."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -62,7 +62,7 @@ class OffsetOutOfRange(StorageError):
 
 
 class ProducerError(StorageError):
-    """Root of the errors of producer state checks."""
+    """Base class of the errors of producer state checks."""
 
 
 class OutOfOrderSequence(ProducerError):
@@ -86,16 +86,16 @@ class InvalidTxnState(ProducerError):
 
 
 class CorruptFile(StorageError):
-    """An invalid snapshot, index or checkpoint file; the log is rebuilt without it."""
+    """An invalid snapshot, index or checkpoint file. The log is opened without the file, which is rebuilt."""
 
 
 class LogDirFailure(StorageError):
-    """A failed disk: its logs are offline. Kafka code 56."""
+    """A failed disk, whose logs are offline. Kafka code 56."""
 
 
 class RefusedForNow(StorageError):
-    """Root of the errors of operations that failed without effect and may be retried. Kafka code 56, on which
-    clients retry.
+    """Base class of the errors of operations that failed without effect and may be retried. Kafka code 56,
+    which makes clients retry.
     """
 
 
@@ -104,17 +104,15 @@ class DiskFull(RefusedForNow):
 
 
 class OutOfResources(RefusedForNow):
-    """The process has no descriptor or memory left, which does not indicate a disk failure."""
+    """The process is out of file descriptors or memory, which does not indicate a disk failure."""
 
 
 class NotSettled(RefusedForNow):
-    """An earlier operation on this log is not durable yet: a truncation, or the deletion of a log of the same
-    name.
-    """
+    """A truncation of this log, or the deletion of a log of the same name, is not durable yet."""
 
 
 class DirectoryExists(StorageError):
-    """The path of a log's directory is occupied by something else. Kafka code 56."""
+    """The path of a log's directory is in use by another file or directory. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):

@@ -1,8 +1,8 @@
-"""File system interface of the log store, which tests replace by a simulated disk.
+"""File system interface of the log store. Tests replace it by a simulated disk.
 
-`RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where
-any buffering layer would double that). Durability follows POSIX and no more: bytes after `sync` of the file,
-names after `sync_directory` of the directory that holds them.
+`RealFilesystem` is a thin layer over `os`. Its files write directly to the descriptor, which takes 5 µs for
+16 KB; a buffering layer would double that. Durability is only what POSIX guarantees: bytes are durable after
+`sync` of the file, names after `sync_directory` of the containing directory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class File(Protocol):
     """A file open for reading and for appending. It is closed when the last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append, and return the number of bytes written: fewer on a full disk or a signal."""
+        """Append, and return the number of bytes written; fewer on a full disk or after a signal."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
-        """At most `size_bytes` from `position`; fewer only at the end of the file."""
+        """Read `size_bytes` from `position`; fewer only at the end of the file."""
 
     def sync(self) -> None:
         """Make the bytes and the size durable."""
@@ -41,12 +41,12 @@ class File(Protocol):
     def truncate(self, size_bytes: int) -> None: ...
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Reserve disk space beyond the end without changing the size; a file system may ignore it."""
+        """Reserve disk space beyond the end without changing the size. A file system may ignore this."""
 
     def size(self) -> int: ...
 
     def fileno(self) -> int:
-        """The descriptor, for sendfile; OSError when there is none."""
+        """The descriptor, for sendfile. Raises OSError if there is none."""
 
 
 class FileLock(Protocol):
@@ -56,7 +56,7 @@ class FileLock(Protocol):
 
 
 class Filesystem(Protocol):
-    """Paths are strings. Every call raises OSError as the operating system does."""
+    """A file system. Paths are strings. Every method raises OSError as the operating system does."""
 
     def open(self, path: str) -> File:
         """Open an existing file for reading and appending."""
@@ -67,11 +67,11 @@ class Filesystem(Protocol):
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content; neither atomic nor durable. Another link to the file keeps the old content."""
+        """Replace the content, not atomically or durably. Other links keep the old content."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         """Replace the file atomically and durably: after a crash it has the old or the new content. A crash
-        may leave a file with a unique name for which `is_temporary` is true.
+        may leave a temporary file with a unique name (see `is_temporary`).
         """
 
     def sync_file(self, path: str) -> None: ...
@@ -107,8 +107,8 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """The size in bytes and the modification time in ns of a file or directory: it differs after a write
-        to the file, or after a change of the names in the directory.
+        """The size in bytes and the modification time in ns of a file or directory. They change with each
+        write to the file, or with each change of the names in the directory.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
@@ -117,11 +117,11 @@ class Filesystem(Protocol):
         """An ID of the current boot of the machine; empty if the system has none."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it; None if it is locked by another holder."""
+        """Lock the file exclusively, creating it if it is missing. None if it is already locked."""
 
 
 class OsFile:
-    """A descriptor closed with this object: a slice that is being sent keeps a deleted file readable."""
+    """A descriptor closed with this object, so that a slice being sent keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 
@@ -150,7 +150,7 @@ class OsFile:
             fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
 
     def size(self) -> int:
-        # A third of the cost of fstat; no code here depends on the descriptor's position.
+        # lseek takes a third of the time of fstat, and no code here depends on the descriptor's position.
         return os.lseek(self.fd, 0, os.SEEK_END)
 
     def fileno(self) -> int:
@@ -158,7 +158,7 @@ class OsFile:
 
 
 class OsFileLock:
-    """A lock bound to a descriptor, so that it also excludes other brokers in the same process."""
+    """A lock that belongs to a descriptor, so that it also excludes other brokers in the same process."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -229,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # The second of two threads finds it done.
+        # If two threads do this at once, the second finds the link already removed.
         with _unsharing:
             self._unshare(path)
 
@@ -298,8 +298,8 @@ class RealFilesystem:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):
-                # Of the three kinds of locks this one conflicts with the POSIX lock that Java takes, and is
-                # not released when this process closes another descriptor of the same file.
+                # This is the only kind of lock that conflicts with the POSIX lock taken by Java and is not
+                # released when this process closes another descriptor of the same file.
                 whole_file = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
             else:
@@ -316,7 +316,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether this is a temporary file for replacing another, the file `of` if given."""
+    """Whether this is the name of a temporary file that replaces another file, namely `of` if given."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 
@@ -340,7 +340,7 @@ def _write_fully(fd: int, content: Buffer) -> None:
 
 @functools.cache
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    # os.posix_fallocate changes the size of the file; only the glibc call can keep it.
+    # os.posix_fallocate changes the size of the file; only the glibc function can keep the size.
     import ctypes
 
     if not sys.platform.startswith("linux"):

@@ -1,1 +1,1 @@
-"""The controller as a pure state machine: events in; writes, broker requests and replies out."""
+"""The controller as a state machine without I/O: from events to writes, broker requests and replies."""

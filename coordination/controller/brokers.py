@@ -3,8 +3,8 @@
 Rules:
 - A new broker receives the metadata of all partitions before the LeaderAndIsr of its own partitions.
 - Partitions led by a failed broker get new leaders first; then the broker is removed from the other ISRs.
-- A broker that returns with a higher epoch before its failure was noticed is handled as failed, then as new.
-- A broker that is shutting down still receives requests, but leads no partition and joins no ISR.
+- A broker that returns with a higher epoch before its failure was detected is handled as failed, then as new.
+- A broker that is shutting down still receives requests, but never becomes leader and never joins an ISR.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """Take over the list of all registered brokers."""
+        """Adopt the list of all registered brokers."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()
@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leaderships from a broker that shuts down; replies with the partitions that it still leads."""
+        """Move leadership from a broker that is shutting down, and reply with the partitions still led."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:

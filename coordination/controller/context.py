@@ -1,10 +1,9 @@
-"""State of the controller: its view of the cluster, and the protocol by which procedures write partition
-states.
+"""State of the controller: its view of the cluster, and how procedures write partition states.
 
-A procedure is a generator: it yields the partition states to write and is sent the outcome. So the code reads
-as if the store responded at once, although the controller does no I/O itself. All other effects are appended
-to `effects` in the order in which they must be carried out. After many partitions a procedure yields `PAUSE`,
-which lets other work use the event loop.
+A procedure is a generator that yields the partition states to write and receives the outcome. The code
+therefore reads as if the store responded at once, although the controller itself does no I/O. All other
+effects are appended to `effects` in the order in which they must be carried out. After many partitions, a
+procedure yields `PAUSE`, so that other work can use the event loop.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -24,22 +23,22 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""Empty writes: they follow the same rules as others, and their outcome is meaningless."""
+"""An empty list of writes, which follows the same rules as other writes. Its outcome is meaningless."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
-"""The number of partitions or replicas that one step processes."""
+"""Maximum number of partitions or replicas that one step processes."""
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Batches of `AT_ONCE` items, each with whether a `PAUSE` is due after it: not for small inputs."""
+    """Batches of `AT_ONCE` items, each with whether a `PAUSE` must follow, which small inputs never need."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
 
 
 class PartitionPhase(Enum):
-    """State of a partition; partition_state_machine.py has the transitions."""
+    """State of a partition. See partition_state_machine.py for the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -48,7 +47,7 @@ class PartitionPhase(Enum):
 
 
 class ReplicaPhase(Enum):
-    """State of a replica; replica_state_machine.py has the transitions."""
+    """State of a replica. See replica_state_machine.py for the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -60,7 +59,7 @@ class ReplicaPhase(Enum):
 
 
 class ControllerContext:
-    """The controller's state in one term. `brokers` are all registered, including those shutting down."""
+    """The controller's state in one term. `brokers` are all registered brokers, even if shutting down."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.settings = settings
@@ -81,14 +80,14 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """The most recently deleted topics: data read about them earlier is outdated."""
+        """IDs of the most recently deleted topics. Data read earlier about them is outdated."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
         """The number of unclean leader elections."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Shared assignments and states: those of most partitions are equal."""
+        """Shared assignments and states, because most partitions have the same ones."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
@@ -106,7 +105,7 @@ class ControllerContext:
         return found
 
     def pause(self) -> Procedure[None]:
-        """Yield a `PAUSE` between two passes over all partitions if there are very many."""
+        """Yield a `PAUSE` between two passes over all partitions, if there are very many."""
         if len(self.states) >= AT_ONCE:
             yield PAUSE
 
@@ -168,7 +167,7 @@ class ControllerContext:
             names.discard(topic)
 
     def note_deleted(self, topic_id: UUID) -> None:
-        """Report that the topic with that ID is deleted."""
+        """Record that the topic with this ID is deleted."""
         self.deleted_ids[topic_id] = None
         if len(self.deleted_ids) > DELETED_IDS_MAX:
             del self.deleted_ids[next(iter(self.deleted_ids))]
@@ -196,7 +195,7 @@ class ControllerContext:
         ]
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
-        """Every replica that one of the brokers holds."""
+        """Every replica on any of the brokers."""
         wanted = set(brokers)
         return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
 
@@ -206,7 +205,7 @@ class ControllerContext:
         self.write_topic(partition.topic)
 
     def write_topic(self, topic: str, *, keeps_added: bool = True) -> None:
-        """Write a topic's node from the controller's state; see WriteTopic."""
+        """Write a topic's node from the controller's state (see WriteTopic)."""
         assignments = sorted(self.assignments[topic].items())
         state = TopicState(
             topic,
@@ -242,8 +241,8 @@ class ControllerContext:
 def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-    """Have partition states written. Returns the written states with their new partition epochs, and the
-    partitions whose node held something else; the context is updated with both.
+    """Request the writes of partition states. Returns the written states with their new partition epochs, and
+    the partitions whose nodes had other content. The context is updated with both.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []
@@ -270,8 +269,8 @@ def change_states(
     partitions: Iterable[TopicPartition],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Write the result of `decide` for each partition's state, and call it again if the node held something
-    else. None leaves a partition unchanged. Returns the written states.
+    """Write the result of `decide` for each partition's state, and call `decide` again if the node had other
+    content. A result of None leaves the partition unchanged. Returns the written states.
     """
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)

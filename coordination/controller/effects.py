@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that the broker still leads; it may shut down when there are none."""
+    """The partitions that the broker still leads. The broker may shut down when there are none."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The result for each partition. For a request for all partitions, those without need are omitted."""
+    """The result for each partition. In a request for all partitions, partitions without need are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A partition state to write if its node has the version `expected_partition_epoch`; with CREATE (-1) the
-    node and missing parents are created. `state.partition_epoch` is not part of the data.
+    """A partition state to write if its node has the version `expected_partition_epoch`. With CREATE (-1),
+    the node and its missing parents are created. `state.partition_epoch` is not part of the data.
     """
 
     partition: TopicPartition
@@ -67,10 +67,10 @@ class StateWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteStates:
-    """Write partition states individually, each guarded by the version of /controller_epoch. Respond with
-    StatesWritten; until then the controller queues other events. If the guard fails, this broker is no longer
-    the controller: respond with Resigned. If the outcome of a write is unknown (connection lost), read the
-    node: the same data with the version expected + 1 mean that it was written.
+    """Write partition states individually, each guarded by the version of /controller_epoch. The caller must
+    respond with StatesWritten; until then the controller queues other events. If the guard fails, this broker
+    is no longer the controller, and the caller must respond with Resigned. If the outcome of a write is
+    unknown (connection lost), read the node: it was written if it has the same data and version + 1.
     """
 
     write_id: int
@@ -80,8 +80,8 @@ class WriteStates:
 
 @dataclass(frozen=True, slots=True)
 class WriteTopic:
-    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: partitions added by
-    others meanwhile are kept.
+    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: keep partitions that
+    other clients added meanwhile.
     """
 
     topic: TopicState
@@ -91,7 +91,7 @@ class WriteTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicNodes:
-    """A topic is deleted from all brokers: delete /brokers/topics/T with all nodes below it,
+    """Delete the nodes of a topic that all brokers have deleted: /brokers/topics/T with all nodes below it,
     /config/topics/T, and last /admin/delete_topics/T, guarded by the version of /controller_epoch.
     """
 
@@ -101,7 +101,7 @@ class DeleteTopicNodes:
 
 @dataclass(frozen=True, slots=True)
 class ClearDeletions:
-    """Delete /admin/delete_topics/T of topics that do not exist or may not be deleted."""
+    """Delete /admin/delete_topics/T for topics that do not exist or may not be deleted."""
 
     topics: tuple[str, ...]
     epoch_znode_version: int
@@ -116,21 +116,21 @@ class ClearPreferredElection:
 
 @dataclass(frozen=True, slots=True)
 class WriteReassignments:
-    """Write the rest of /admin/reassign_partitions, or delete the node if nothing is left."""
+    """Write the remaining content of /admin/reassign_partitions, or delete the node if nothing is left."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     epoch_znode_version: int
 
 
 class BrokerEpoch(NamedTuple):
-    """The addressee of a request: a broker in the registration that the epoch identifies."""
+    """The destination of a request: a broker in the registration that the epoch identifies."""
 
     broker_id: int
     epoch: int
 
 
 class LeaderAndIsrPartition(NamedTuple):
-    """A partition in LeaderAndIsr. `state.controller_epoch` and `state.partition_epoch` are sent too;
+    """A partition in LeaderAndIsr. `state.controller_epoch` and `state.partition_epoch` are also sent.
     `is_new` lets the receiver create the log without checking failed log directories.
     """
 
@@ -142,7 +142,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """A partition in UpdateMetadata. The leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
+    """A partition in UpdateMetadata. Leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -161,8 +161,8 @@ class StopReplicaPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendLeaderAndIsr:
-    """LeaderAndIsr to one broker; its response is returned as LeaderAndIsrAnswered. `live_leaders` are the
-    live brokers that lead one of the partitions.
+    """LeaderAndIsr to one broker, whose response is returned as LeaderAndIsrAnswered. `live_leaders` are the
+    live brokers that lead any of the partitions.
     """
 
     broker: BrokerEpoch
@@ -173,7 +173,7 @@ class SendLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """The same UpdateMetadata to each broker; no response is returned."""
+    """The same UpdateMetadata to each broker. Responses are not returned."""
 
     brokers: tuple[BrokerEpoch, ...]
     controller_epoch: int
@@ -183,7 +183,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker; its response returns as StopReplicaAnswered if any partition is deleted."""
+    """StopReplica to one broker. If any partition is deleted, StopReplicaAnswered follows."""
 
     broker: BrokerEpoch
     controller_epoch: int

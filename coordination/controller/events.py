@@ -12,12 +12,12 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """This broker won the election and has read all nodes; first event of a term.
+    """This broker won the election and has read all nodes. This is the first event of a term.
 
-    `states` has every partition's state node, with its version as `partition_epoch`. `topics` have their IDs.
-    `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics` are
-    unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections` and
-    `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
+    `states` contains every partition's state node, with its version as `partition_epoch`. `topics` include
+    their IDs. `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics`
+    are unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections`
+    and `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
     /admin/reassign_partitions, empty if they are missing.
     """
 
@@ -35,13 +35,13 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This broker is no longer the controller: state is discarded, pending requests get NOT_CONTROLLER."""
+    """This broker is no longer the controller. Pending requests get NOT_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """The registered brokers have changed; all are listed. A known ID with a higher epoch is a broker that
-    returned before its failure was noticed; with the same epoch, changed endpoints or features are adopted.
+    """The registered brokers changed. All of them are listed. A known ID with a higher epoch is a broker that
+    returned before its failure was detected; with the same epoch, changed endpoints or features are adopted.
     """
 
     brokers: tuple[BrokerInfo, ...]
@@ -49,9 +49,9 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """The children of /brokers/topics changed: `names` are all of them, `loaded` has the topics that
-    `Controller.topics` lacked (others are ignored). `states` are the existing partition states of topics that
-    could not be read before.
+    """The children of /brokers/topics changed. `names` contains all of them, `loaded` the topics that
+    `Controller.topics` lacked (other topics are ignored), and `states` the existing partition states of
+    topics that could not be read before.
     """
 
     names: frozenset[str]
@@ -61,14 +61,14 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """The data of a known topic's node changed; only new partitions are adopted."""
+    """The data of a known topic's node changed. Only new partitions are adopted."""
 
     topic: TopicState
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequested:
-    """The children of /admin/delete_topics changed: all present names."""
+    """The children of /admin/delete_topics changed. `names` contains all of them."""
 
     topics: tuple[str, ...]
 
@@ -96,7 +96,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionRequested:
-    """A leader's request to change in-sync replicas (KIP-497). Answered by AlterPartitionReply."""
+    """A leader's request to change in-sync replicas (KIP-497). The reply is an AlterPartitionReply."""
 
     request_id: Hashable
     broker_id: int
@@ -106,7 +106,7 @@ class AlterPartitionRequested:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested:
-    """A broker's request to move its leaderships before shutdown. Answered by ControlledShutdownReply."""
+    """A broker's request to move its leadership before shutdown. The reply is a ControlledShutdownReply."""
 
     request_id: Hashable
     broker_id: int
@@ -115,7 +115,7 @@ class ControlledShutdownRequested:
 
 @dataclass(frozen=True, slots=True)
 class ElectionRequested:
-    """ElectLeaders (KIP-460) for these partitions, or all (None). Answered by ElectionReply."""
+    """ElectLeaders (KIP-460) for these partitions, or all (None). The reply is an ElectionReply."""
 
     request_id: Hashable
     election: ElectionType
@@ -131,8 +131,9 @@ class PreferredElectionFound:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequested:
-    """AlterPartitionReassignments (KIP-455): the target replicas, or None to cancel. Answered by
-    ReassignmentReply."""
+    """AlterPartitionReassignments (KIP-455): the target replicas, or None to cancel. The reply is a
+    ReassignmentReply.
+    """
 
     request_id: Hashable
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
@@ -140,14 +141,14 @@ class ReassignmentRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentFound:
-    """The legacy tool created or changed /admin/reassign_partitions: its whole content."""
+    """The legacy tool created or changed /admin/reassign_partitions, with this content."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsListed:
-    """ListPartitionReassignments for these partitions, or all (None). Answered by ReassignmentsReply."""
+    """ListPartitionReassignments for these partitions, or all (None). The reply is a ReassignmentsReply."""
 
     request_id: Hashable
     partitions: tuple[TopicPartition, ...] | None
@@ -155,7 +156,7 @@ class ReassignmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class UncleanConfigChanged:
-    """The current unclean.leader.election.enable of the broker, and of the topics that override it."""
+    """The present unclean.leader.election.enable of the broker, and of the topics that override it."""
 
     default: bool
     topics: Mapping[str, bool]
@@ -163,7 +164,7 @@ class UncleanConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered:
-    """A broker's response to SendLeaderAndIsr: the error of the request, and of each partition."""
+    """A broker's response to SendLeaderAndIsr: the errors of the request and of each partition."""
 
     broker_id: int
     error: int
@@ -172,8 +173,8 @@ class LeaderAndIsrAnswered:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
-    """A broker's response to SendStopReplica, at least for the partitions with `delete`. Not used for a
-    request without a response, which is sent again until the broker is unregistered.
+    """A broker's response to SendStopReplica, at least for the partitions with `delete`. A request without a
+    response causes no such event; it is sent again until the broker is unregistered.
     """
 
     broker_id: int
@@ -199,7 +200,7 @@ class IsrChangesFound:
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """State nodes that could not be read at the election, and their present content."""
+    """State nodes that could not be read at the election can be read now, with this content."""
 
     states: Mapping[TopicPartition, PartitionState]
 

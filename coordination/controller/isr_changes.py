@@ -2,9 +2,9 @@
 
 Checks, in Kafka's order: the broker epoch; epochs later than ours (this broker is then no longer the
 controller); an old leader epoch; a request for the current state (a success); an old partition epoch; a
-recovering leader with followers, or a return to recovering; replicas that are not alive and so cannot be in
-sync. Apache Kafka does not check the rest; this controller also rejects requests that do not come from the
-leader, ISRs without the leader, and ISRs with a broker that is not a replica.
+recovering leader with followers, or a return to recovering; replicas that are not alive and therefore cannot
+be in sync. Unlike Apache Kafka, this controller also rejects requests that do not come from the leader, ISRs
+without the leader, and ISRs with a broker that is not a replica.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 def alter_partitions(
     context: ControllerContext, request: AlterPartitionRequested
 ) -> Procedure[AlterPartitionReply]:
-    """Apply the permitted changes, and update all brokers' metadata."""
+    """Apply the permitted changes, and update the metadata of all brokers."""
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return AlterPartitionReply(ControllerError.STALE_BROKER_EPOCH)
@@ -36,7 +36,7 @@ def alter_partitions(
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
     for partition in conflicts:
-        # The state may be as requested already: by a write whose response was lost.
+        # A write whose response was lost may already have set the requested state.
         decided = _decide(context, request.broker_id, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided

@@ -1,9 +1,9 @@
-"""Election strategies: which replica becomes the leader of a partition. Pure.
+"""Election strategies: which replica becomes the leader of a partition. No I/O.
 
 - The leader is the first live in-sync replica in the order of the assignment.
 - The preferred leader is the first replica of the assignment; it is elected if it is alive and in sync.
-- A live replica that is not in sync is elected only if unclean election is allowed: records may be lost.
-- In a controlled shutdown the departing broker is not elected.
+- A live replica that is not in sync is elected only if unclean election is allowed. Records may then be lost.
+- In a controlled shutdown, the departing broker is not elected.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Elected(NamedTuple):
-    """A leader and its initial in-sync replicas; `unclean` if it was not in the ISR."""
+    """A leader and its initial in-sync replicas. `unclean`: the leader was not in the ISR."""
 
     leader: int
     isr: tuple[int, ...]
@@ -21,7 +21,7 @@ class Elected(NamedTuple):
 def elect_leader(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], *, unclean_allowed: bool = False
 ) -> Elected | None:
-    """A leader for a partition without one, or None if no replica is eligible."""
+    """Elect a leader for a partition without one. None if no replica is eligible."""
     in_sync = tuple(broker for broker in isr if broker in alive)
     for broker in replicas:
         if broker in in_sync:
@@ -34,7 +34,7 @@ def elect_leader(
 
 
 def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]) -> Elected | None:
-    """The preferred leader, or None if it is not alive or not in sync. The ISR is unchanged."""
+    """Elect the preferred leader. None if it is not alive or not in sync. The ISR is unchanged."""
     if replicas and replicas[0] in alive and replicas[0] in isr:
         return Elected(replicas[0], tuple(isr))
     return None
@@ -43,7 +43,7 @@ def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collecti
 def elect_on_shutdown(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], leaving: Collection[int]
 ) -> Elected | None:
-    """A new leader for a partition of a broker that shuts down, or None if no other replica is in sync."""
+    """Elect a new leader for a partition of a departing broker. None if no other replica is in sync."""
     in_sync = tuple(broker for broker in isr if broker not in leaving)
     for broker in replicas:
         if broker in alive and broker in in_sync:
@@ -54,7 +54,7 @@ def elect_on_shutdown(
 def elect_for_reassignment(
     new_replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]
 ) -> Elected | None:
-    """A leader among the target replicas of a reassignment, or None while none of them is in sync."""
+    """Elect a leader among the target replicas of a reassignment. None if none of them is in sync."""
     for broker in new_replicas:
         if broker in alive and broker in isr:
             return Elected(broker, tuple(isr))

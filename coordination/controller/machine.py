@@ -1,15 +1,15 @@
-"""The controller as a pure state machine that elects partition leaders. Events in, effects out.
+"""The controller as a state machine without I/O, which elects partition leaders: events in, effects out.
 
 Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
 - Effects must be applied in order, also across calls of `handle`.
-- A state is sent to brokers only after it was written. While a WriteStates has no StatesWritten yet, other
-  events are queued in order; nothing else delays them.
-- If a partition's node has a version other than the known one, the node is right: its state is adopted and
-  the decision is repeated.
-- A term begins with Elected, which carries the whole state; all brokers get metadata before any LeaderAndIsr.
+- A state is sent to brokers only after it was written. Until the StatesWritten of a WriteStates arrives,
+  other events are queued in order; nothing else delays events.
+- If the version of a partition's node differs from the known one, the node is authoritative: its state is
+  adopted and the decision is repeated.
+- A term begins with Elected, which contains the whole state. Metadata is sent before any LeaderAndIsr.
 - Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
-The modules that this one composes document their own rules.
+The modules used here document their own rules.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """The number of pending deletions, and how many of them are ineligible at present."""
+    """The numbers of pending deletions and of deletions that are ineligible at present."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -98,7 +98,7 @@ class Controller:
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
-        """Handle an event; return the effects in order."""
+        """Handle an event, and return the effects in order."""
         if isinstance(event, events.Resigned):
             return self._resign()
         due = self._resign() if isinstance(event, Elected) else []
@@ -265,7 +265,7 @@ class _Term:
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
-        """Adopt these partitions as at the beginning of a term."""
+        """Adopt these partitions, as at the beginning of a term."""
         context = self.context
         found = {
             partition: state

@@ -56,8 +56,8 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455) `replicas`
-    also contains those of `adding` that are not in the target yet and those of `removing`.
+    """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455), `replicas`
+    contains the target, including `adding`, and also `removing`.
     """
 
     replicas: tuple[int, ...]
@@ -80,9 +80,9 @@ class Assignment:
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
     def reassign_to(self, target: tuple[int, ...]) -> "Assignment":
-        """The assignment for moving from the original replicas to `target`: the target first, in its order,
-        then the replicas to remove. Replicas that a reassignment in progress was adding and `target` lacks
-        are dropped.
+        """The assignment for moving from the original replicas to `target`: first the target, in its order,
+        then the replicas to remove. Replicas that an earlier reassignment was adding and `target` lacks are
+        dropped.
         """
         full = target + tuple(broker for broker in self.origin if broker not in target)
         return Assignment(
@@ -97,7 +97,7 @@ class ControllerSettings:
     """Controller settings, under Kafka's names.
 
     `leader_imbalance_per_broker_percentage`: if more than this share of a broker's preferred partitions is
-    led elsewhere, RebalanceTick returns them to it.
+    led elsewhere, RebalanceTick returns their leadership to the broker.
     """
 
     delete_topic_enable: bool = True

@@ -1,10 +1,10 @@
 """State machine of partitions: state changes, leader elections and the resulting broker requests.
 
-Transitions (the table `_FROM` has all; others are logged and skipped):
+Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
 - non-existent -> new.
 - new -> online: the first live replica becomes leader, all live replicas are in sync, leader epoch 0.
 - online or offline -> online: a leader is elected by a strategy, with a higher leader epoch.
-- new, online -> offline: its leader failed. offline -> non-existent: its topic is deleted.
+- new, online -> offline: the leader failed. offline -> non-existent: the topic is deleted.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ _FROM = {
 
 
 class Strategy(Enum):
-    """Leader election strategy; the rules are in coordination/controller/leader_election.py."""
+    """Leader election strategy. See coordination/controller/leader_election.py for the rules."""
 
     OFFLINE = "a new leader"
     UNCLEAN = "a new leader, if necessary by unclean election"
@@ -73,7 +73,7 @@ class Partitions:
             self._context.partition_phases[partition] = target
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
-        """Elect leaders for all partitions without one. Returns those that got one."""
+        """Elect leaders for all partitions without one. Returns the partitions that got a leader."""
         context = self._context
         waiting = [
             partition
@@ -135,8 +135,7 @@ class Partitions:
         for partition, state in written.items():
             context.partition_phases[partition] = PartitionPhase.ONLINE
             batch.leader_and_isr(state.isr, partition, state, is_new=True)
-        # A state that exists already, written by a predecessor or by an attempt whose response was lost, is
-        # kept.
+        # Keep an existing state, written by a predecessor or by an attempt whose response was lost.
         led = set(written)
         for partition in conflicts:
             found = context.states.get(partition)

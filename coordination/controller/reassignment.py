@@ -3,12 +3,12 @@
 Rules:
 - Replicas move from the original set (ORS) to the target set (TRS); ARS are the added replicas, RRS the
   removed ones.
-- First the topic's node is set to ORS + TRS with ARS and RRS, and replicas that only an earlier target needed
-  are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin to follow.
-- When TRS is in the ISR: a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
+- First, the topic's node is set to ORS + TRS with ARS and RRS, and replicas that were needed only by an
+  earlier target are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin
+  to follow.
+- When TRS is in the ISR, a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
   node is set to TRS.
-- Canceling is a reassignment to ORS; it is rejected while no replica of ORS is in sync, as records would be
-  lost.
+- Canceling is a reassignment to ORS. It is rejected if no replica of ORS is in sync: records would be lost.
 - A topic deletion waits for its reassignments; a topic that is queued for deletion cannot be reassigned.
 """
 
@@ -49,7 +49,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start (or cancel, if None) the requested reassignments; returns the outcome of each partition."""
+        """Start (or cancel, if None) the reassignments, and return the outcome of each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -78,7 +78,7 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            # The tool that wrote the node has checked its content, unless another client wrote it.
+            # Checked here, because the node may have been written by a client other than the legacy tool.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
@@ -91,14 +91,14 @@ class Reassignments:
             yield from self._advance(partition, self._context.assignment(partition))
 
     def complete(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Complete reassignments of these partitions whose target is in sync."""
+        """Complete the reassignments of these partitions whose targets are in sync."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             assignment = self._context.assignment(partition)
             if self._is_complete(partition, assignment):
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """The assignments in reassignment, among these partitions or (None) all."""
+        """The assignments of those of these partitions (None: of all) that are being reassigned."""
         wanted = self._context.reassigning if partitions is None else partitions
         assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
@@ -187,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Increase the leader epoch and notify all replicas; added ones as new."""
+        """Increase the leader epoch, and notify all replicas (added ones as new)."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -215,8 +215,8 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """The reason, in the words of Kafka's tools, why replicas on the brokers `present` cannot move to these;
-    None if they can.
+    """The reason, in the words of Kafka's tools, that replicas on the brokers `present` cannot move to these
+    brokers; None if they can.
     """
     problem = None
     added = [broker for broker in target if broker not in present]

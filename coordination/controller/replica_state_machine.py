@@ -1,11 +1,11 @@
-"""State machine of replicas: which requests a replica's broker gets at each state change.
+"""State machine of replicas: the requests that a replica's broker gets at each state change.
 
-Transitions (the table `_FROM` has all; others are logged and skipped):
+Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
 - non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
 - new -> online: no request, as it was sent before. Other -> online: its broker gets LeaderAndIsr.
-- any but a deleted one -> offline: its broker gets StopReplica, and it leaves the ISR with a higher leader
-  epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the partition
-  has no leader.
+- any except deleted -> offline: its broker gets StopReplica, and the replica leaves the ISR with a higher
+  leader epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the
+  partition has no leader.
 - offline -> deletion started: its broker gets StopReplica with `delete`.
 - deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
 """
@@ -47,7 +47,7 @@ class Replicas:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the states of replicas of adopted partitions; an offline replica is ineligible for deletion."""
+        """Set the states of replicas of adopted partitions. An offline replica is ineligible for deletion."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)

@@ -3,8 +3,8 @@
 Rules:
 - LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
 - Every LeaderAndIsr is accompanied by an UpdateMetadata of the same partitions to all brokers.
-- Unregistered brokers get no requests: they receive the whole state when they return.
-- A partition that is new (or deleted) in any of the merged requests is new (or deleted) in the result.
+- Requests are never sent to unregistered brokers, which receive the whole state when they return.
+- A partition that is new (or deleted) in any merged request is new (or deleted) in the result.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,4 @@
-"""Leader elections on request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and
-rebalancing.
+"""Leader elections on request (ElectLeaders, KIP-460, or the legacy tool's node) and by imbalance.
 
 A partition needs a preferred election if its leader is not its first replica, and an unclean election if it
 has no live leader.
@@ -40,7 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for the partitions, or for all (None) that need it; returns the outcome of each."""
+        """Elect leaders for these partitions, or (None) all that need one, and return all outcomes."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []
@@ -66,7 +65,7 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Return preferred leaderships to brokers above the allowed share of partitions led elsewhere."""
+        """Return leadership to preferred brokers above the allowed share of partitions led elsewhere."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():

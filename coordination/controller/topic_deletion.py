@@ -1,12 +1,12 @@
-"""Topic deletion by the controller: its steps, and the conditions that delay it.
+"""Topic deletion by the controller: the steps, and the conditions that delay a deletion.
 
 Rules:
-- From the request on, the topic's partitions have no leader; metadata reports this to clients.
-- Every replica's broker is asked to delete its log; the topic's nodes are deleted when all have done so.
-- A topic is ineligible while one of its brokers is offline or a replica could not be deleted; deletion
+- After the request, the topic's partitions have no leader; metadata reports this to clients.
+- Every replica's broker is asked to delete the log. The topic's nodes are deleted when all logs are.
+- A topic is ineligible while any of its brokers is offline or a replica could not be deleted. Deletion
   resumes when the broker returns.
-- A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. Only a
-  controller that finds both at the start of its term waits for the reassignment, as in Kafka.
+- A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. A
+  controller waits for the reassignment only if it finds both at the start of its term, as in Kafka.
 """
 
 from collections.abc import Collection, Iterable
@@ -51,18 +51,18 @@ class Deletions:
             yield from self.go_on()
 
     def halt(self, topics: Collection[str]) -> None:
-        """Mark those of the topics that are being deleted as ineligible."""
+        """Mark topics as ineligible, if they are being deleted."""
         self._context.deletions_ineligible |= self._context.deletions & set(topics)
 
     def resume(self, topics: Collection[str]) -> Procedure[None]:
-        """Mark those of the topics that are being deleted as eligible."""
+        """Mark topics as eligible, if they are being deleted."""
         resumed = self._context.deletions & set(topics)
         if resumed:
             self._context.deletions_ineligible -= resumed
             yield from self.go_on()
 
     def fail(self, replicas: Iterable[Replica]) -> Procedure[None]:
-        """Handle replicas that could not be deleted, or went offline."""
+        """Handle replicas that could not be deleted or went offline."""
         failed = [replica for replica in replicas if self._context.is_deleted(replica[0].topic)]
         if failed:
             yield from self._replicas.move(failed, ReplicaPhase.DELETION_INELIGIBLE)

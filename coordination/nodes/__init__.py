@@ -1,1 +1,1 @@
-"""Nodes of the metadata store: Kafka's paths and payloads as values."""
+"""Nodes of the metadata store: Kafka's paths, and their payloads as values."""

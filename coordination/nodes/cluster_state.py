@@ -27,14 +27,14 @@ class BrokerInfo:
     features: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """The endpoint with that listener name."""
+        """The endpoint with this listener name."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic's ID (None: created before Kafka 2.8) and, for each partition, its replicas, the preferred
-    leader first. During a reassignment some of them are being added or removed.
+    """A topic's ID (None: created before Kafka 2.8) and the replicas of each partition, the preferred leader
+    first. During a reassignment, some of the replicas are being added or removed.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """This state, plus the partitions in `found` that it lacks, which were added meanwhile."""
+        """This state with the additional partitions in `found`, which were added meanwhile."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})
@@ -54,7 +54,7 @@ class TopicState:
 class PartitionState:
     """The leader and the in-sync replicas of a partition.
 
-    `leader` is -1 if there is none; `partition_epoch` is the version of the node that holds the state;
+    `leader` is -1 if there is none. `partition_epoch` is the version of the node that contains the state.
     `recovering`: the leader was elected uncleanly and has not recovered yet (KIP-704).
     """
 

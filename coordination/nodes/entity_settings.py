@@ -7,7 +7,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 
 
 async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
-    """The settings in the node at `path`; empty if it is missing. MalformedNode, MetadataStoreError."""
+    """The settings in the node at `path`; none if it is missing. Raises MalformedNode, MetadataStoreError."""
     try:
         data, _ = await store.get(path)
     except NoNode:
@@ -17,7 +17,7 @@ async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
 
 async def entity_paths(store: MetadataStore) -> list[str]:
     """The paths under /config of all entities that may have quotas: `clients/C`, `ips/A`, `users/U`, and
-    after each user the user's clients, `users/U/clients/C`. MetadataStoreError.
+    after each user the user's clients, `users/U/clients/C`. Raises MetadataStoreError.
     """
     found: list[str] = []
     for folder in ("clients", "ips", "users"):

@@ -1,7 +1,7 @@
 """In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
 
 Notices are sequential child nodes through which one broker announces a change to all brokers. A notice names
-the changed entity, and the receiver reads the entity itself, so a repeated or late notice does no harm.
+the changed entity, and the receiver reads the entity itself, so a repeated or late notice is harmless.
 Receivers also delete notices older than 15 minutes, as Kafka's brokers do.
 """
 
@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notices under one path. `heard` is called with the path and payload of each, in order."""
+    """The notices under one path. `heard` is called with the path and payload of each notice, in order."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Notices:
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Process new notices; `watch` is called when there may be more. On MetadataStoreError the
-        unprocessed notices remain new.
+        """Process new notices. `watch` is called when there may be more. After a MetadataStoreError, the
+        unprocessed notices are still new.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
@@ -65,15 +65,15 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """The names of the existing notices. Other names would sort before or after all of them."""
+        """The names of the notices. Other names, which would sort wrongly among them, are ignored."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:
-    """Calls `read_all`, then passes each new notice to `notices` and calls `read_again` afterwards, which
-    re-reads nodes without notices, also when `wake` is called. `what` is its name in the log; `paths` are
-    parent nodes, created if missing.
+    """Calls `read_all`, then passes each new notice to `notices` and then calls `read_again`, which rereads
+    nodes without notices and is also called after `wake`. `what` is the name in the log; `paths` are parent
+    nodes, created if missing.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Following:
         self._session_id: int | None = None
 
     async def start(self) -> None:
-        """Read everything and follow changes. MetadataStoreError."""
+        """Read all nodes and follow changes. Raises MetadataStoreError."""
         await self._begin()
         self._tasks.spawn(f"watching {self._what}", self._follow, OnFailure.RESTART)
 
@@ -143,7 +143,7 @@ class Following:
             self.wake()
 
     async def _begin(self) -> None:
-        """Read everything in a new session. Changes made meanwhile have notices, processed later."""
+        """Read all nodes in a new session. The notices of changes made meanwhile are processed later."""
         session_id = self._store.session_id
         self._store.on_state(self._session_changed)
         self._unwatched.update(self._notices)

@@ -1,8 +1,8 @@
-"""Malformed nodes of the metadata store: the exception, and its logging.
+"""Malformed nodes of the metadata store: the exception, and logging.
 
-Any client with write access to the store can create such a node. Only the topic, broker or request that the
-node represents is affected. The node is logged with its path, once per version, and takes effect again once
-it is repaired.
+Any client with write access to the store can create a malformed node. It affects only the topic, broker or
+request that it represents. It is logged with its path, once per version, and takes effect again once it is
+repaired.
 """
 
 import logging
@@ -10,7 +10,7 @@ import logging
 log = logging.getLogger(__name__)
 
 NO_VERSION = -1
-"""Replaces a node's version if its name itself is invalid."""
+"""Used in place of a node's version if the name of the node is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps its previous settings and loses no records"
 MALFORMED_FEATURES = "no features are treated as finalized"
@@ -32,7 +32,7 @@ class MalformedNodes:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """Log a malformed node. `version` is the node's; `consequence` as in "the topic is left alone"."""
+        """Log a malformed node. `consequence` is a clause such as "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("%s; %s until the node is repaired", error, consequence)

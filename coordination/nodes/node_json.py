@@ -1,5 +1,4 @@
-"""JSON payloads of nodes: encoded as Kafka encodes them, and decoded field by field with the node's path in
-errors.
+"""JSON payloads of nodes, encoded as by Kafka, and decoded field by field with the node's path in errors.
 
 As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and the known fields
 of a node of a newer version are read.
@@ -25,7 +24,7 @@ def encode_json(values: Mapping[str, Any]) -> bytes:
 
 
 def is_number(text: str, highest: int) -> bool:
-    """Whether a text consists of decimal digits, for a number up to `highest`."""
+    """Whether a text is a number in decimal digits, up to `highest`."""
     return text.isascii() and text.isdecimal() and len(text) <= len(str(highest)) and int(text) <= highest
 
 
@@ -82,7 +81,7 @@ class NodeObject:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text that can be encoded again."""
+        """A text without characters that cannot be encoded again."""
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""Kafka 3.9's ZooKeeper nodes: their paths, and the encoding of their payloads.
+"""Kafka 3.9's ZooKeeper nodes: paths, and encoding of the payloads.
 
 The JSON is identical to Kafka's, byte for byte where Kafka's order of keys is fixed, so that Kafka's tools
 and brokers can share a ZooKeeper with this broker. Decoders accept any order of keys and the payloads of
-older versions. For any payload they return a value or raise MalformedNode with the node's path.
+older versions. For any payload, decoders return a value or raise MalformedNode with the node's path.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Brokers count a topic's partitions from 0, and keep a place for unreported ones."""
+"""Maximum number of missing partitions, for each of which brokers keep an entry."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
-"""The highest last ID of a block that can be followed by another block."""
+"""The maximum last ID of a block, so that another block can follow."""
 
 #: The entity name of the default settings of all brokers, users, clients or addresses.
 DEFAULT_ENTITY = "<default>"
@@ -127,13 +127,13 @@ def delete_topic_path(topic: str) -> str:
 
 
 def unfinished_fork_path(topic: str) -> str:
-    """The node of a topic that is being forked from another one: it is deleted after a crash."""
+    """The node of a topic that is being forked from another topic. After a crash, the topic is deleted."""
     return f"{UNFINISHED_FORKS}/{topic}"
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:
-    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. ValueError for a group name that
-    ZooKeeper rejects; a slash in it creates a deeper path, as in Kafka.
+    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. Raises ValueError for a group
+    name that ZooKeeper rejects. A slash in the name creates a deeper path, as in Kafka.
     """
     if not all(map(is_name, group.split("/"))):
         raise ValueError(f"{group!r} cannot be part of a path")
@@ -151,7 +151,7 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """/brokers/ids/N, version 5. Host and port are of the first PLAINTEXT endpoint, for old readers."""
+    """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for old readers."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
     return encode_json(
         {
@@ -174,7 +174,7 @@ def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> 
 
 
 def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> BrokerInfo:
-    """A broker's registration, versions 1 to 5. `czxid` of its node is the broker's epoch."""
+    """A broker's registration, versions 1 to 5. The node's `czxid` is the broker epoch."""
     values = NodeObject.parse(broker_path(broker_id), data)
     protocols = values.object("listener_security_protocol_map")
     endpoints = []
@@ -307,7 +307,7 @@ def decode_config(path: str, data: bytes | None) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """/config/changes/config_change_…: `topics/T`, `brokers/1`, `users/U/clients/C`."""
+    """/config/changes/config_change_…, with a path such as `topics/T` or `users/U/clients/C`."""
     return encode_json({"version": 2, "entity_path": entity_path})
 
 
@@ -436,7 +436,7 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node name of an entity; None is the default, for entities without their own settings."""
+    """The node name of an entity. None is the default entity, for entities without their own settings."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 

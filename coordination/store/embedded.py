@@ -1,7 +1,7 @@
-"""Default metadata store: a tree in this process, journaled to disk.
+"""The default metadata store: a tree in this process, journaled to disk.
 
-A change is applied to the tree at once, so that later changes build on it. Its caller, readers and watches
-see it only when its journal line is on disk. Changes that arrive during one fsync share the next.
+A change is applied to the tree at once, so that later changes build on it. The change becomes visible to its
+caller, readers and watches only when its journal line is on disk. Changes during one fsync share the next.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """The journal cannot be written; later changes are lost. A restart returns to the state on disk."""
+    """The journal cannot be written, and later changes are lost. A restart returns to the state on disk."""
 
 
 class _Batch:
@@ -37,10 +37,9 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """The tree of one journal file. Brokers of one process share it, each through a session of `connect()`.
+    """The tree of one journal file. Brokers of one process share it, each through a session.
 
-    Opening may raise OSError or journal.CorruptJournal. The caller ensures that no other process uses the
-    file.
+    Opening may raise OSError or journal.CorruptJournal. No other process may use the file.
     """
 
     def __init__(
@@ -60,13 +59,13 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # The sessions of the previous process ended with it. Their line is written with the first awaited
-        # one.
+        # The sessions of the previous process ended with the process. The line that ends them is written with
+        # the first awaited line.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
     def tail_was_cut(self) -> bool:
-        """Whether the last change in the journal was unreadable when it was opened."""
+        """Whether the last change in the journal was unreadable when the journal was opened."""
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":
@@ -93,14 +92,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Data and stat, possibly before they are on disk."""
+        """Return data and stat, possibly before they are on disk."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Stat or None, possibly before it is on disk."""
+        """Return the stat or None, possibly before it is on disk."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -108,14 +107,14 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """The names of the children, possibly before they are on disk."""
+        """Return the names of the children, possibly before they are on disk."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)
         return names
 
     async def durable(self) -> None:
-        """Wait until all changes so far are on disk. StoreFailed if that is impossible."""
+        """Wait until all changes so far are on disk. Raises StoreFailed if the journal cannot be written."""
         if self._failure:
             raise StoreFailed(self._failure)
         batch = self._next or self._current
@@ -186,15 +185,15 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # Until they are called, readers wait for this batch.
+            # Readers wait for this batch until the watches are called.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
         self._flusher = None
 
     async def _append(self, lines: bytes) -> None:
-        """Write to the journal. While the disk is full the write is retried and callers keep waiting: their
-        changes are in the tree and will be on disk.
+        """Write to the journal. While the disk is full, the write is retried and callers keep waiting,
+        because their changes are already in the tree.
         """
         loop = asyncio.get_running_loop()
         reported = False
@@ -246,7 +245,7 @@ class EmbeddedSession(StoreSession):
         try:
             found = self._store.get(path, self._guard(watch))
         except stores.NoNode:
-            # A missing node must not be reported before that is durable either.
+            # A missing node must not be reported before its absence is durable, either.
             await self._store.durable()
             raise
         await self._store.durable()

@@ -9,12 +9,12 @@ feed:
     [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
 
 Data bytes are written as the characters with the same numbers (ISO-8859-1). `synced` is the last transaction
-known to be on disk when the line was written. After a crash, lines from the first bad one on are cut off,
-unless a later line proves that the bad line had been on disk: a crash cannot cause that.
+known to be on disk when the line was written. After a crash, the first bad line and all later lines are cut
+off, unless a later line proves that the bad line had been on disk, because a crash cannot cause that.
 
 An unacknowledged line torn by a crash cannot be distinguished from an acknowledged line that was truncated
-later. So the removed text is logged in full, and `tail_was_cut` reports that the tree may lack acknowledged
-changes.
+later. The removed text is therefore logged in full, and `tail_was_cut` reports that the tree may lack
+acknowledged changes.
 """
 
 import errno
@@ -43,11 +43,11 @@ class CorruptJournal(MetadataStoreError):
 
 
 class JournalFull(OSError):
-    """The disk has no space for a line, which was not written: the write may be retried."""
+    """The disk has no space for a line. The line was not written, and the write may be retried."""
 
 
 class Journal:
-    """One journal file. `open` reads it; `append` returns when its lines are on disk."""
+    """One journal file. `open` reads the file; `append` returns when its lines are on disk."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -58,8 +58,8 @@ class Journal:
         """Whether the end of the file was unreadable, after a crash or other damage."""
 
     def open(self) -> Tree:
-        """Read the tree from the file, an empty one if it is missing. Cuts off a tail left by a crash.
-        CorruptJournal, OSError.
+        """Read the tree from the file (empty if the file is missing), and cut off a tail left by a crash.
+        Raises CorruptJournal, OSError.
         """
         try:
             with open(self.path, "rb") as file:
@@ -86,7 +86,7 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines of `encode_transaction` and wait until they are on disk. JournalFull, OSError."""
+        """Write lines of `encode_transaction` durably. Raises JournalFull, OSError."""
         view = memoryview(lines)
         try:
             while view:
@@ -108,7 +108,7 @@ class Journal:
         )
 
     def compact(self, snapshot: bytes) -> None:
-        """Replace the file atomically by this snapshot of `encode_snapshot`. OSError."""
+        """Replace the file atomically by this snapshot of `encode_snapshot`. Raises OSError."""
         temporary = self.path + ".new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -131,7 +131,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Treat a failed compaction as done, so that the next attempt follows after as many writes again."""
+        """Treat a failed compaction as done, so that the next attempt is equally far away."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class Journal:
 
 
 def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced: int) -> bytes:
-    """Encode one transaction as a line; `changes` as returned by Tree.apply."""
+    """Encode one transaction as a line. `changes` is as returned by Tree.apply."""
     texts = [
         [change[0], change[1], text_of(change[2]), *change[3:]] if len(change) > 2 else change
         for change in changes
@@ -174,7 +174,7 @@ def encode_snapshot(tree: Tree) -> bytes:
 
 
 _decode = json.JSONDecoder().raw_decode
-"""Takes two thirds of the time of `json.loads`."""
+"""Used directly because it takes two thirds of the time of `json.loads`."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
@@ -215,7 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore nodes. `payloads` are those seen before: many partitions have the same state and share it."""
+    """Restore nodes. `payloads` contains the payloads seen so far, so that nodes share them."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:
@@ -231,7 +231,7 @@ def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield (end of the line, its value), None for an invalid line."""
+    """Yield (end of the line, value of the line); the value is None for an invalid line."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -255,7 +255,7 @@ def text_of(data: bytes | None) -> str | None:
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """Decode the result of `text_of`. ValueError for other texts."""
+    """Decode the result of `text_of`. Raises ValueError for other texts."""
     return None if text is None else text.encode("iso-8859-1")
 
 

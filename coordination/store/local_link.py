@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 
 
 class Link(asyncio.Protocol):
-    """Calls `on_message` with each message in order, and `on_end` once at the end of the connection.
+    """A connection: calls `on_message` with each message in order, and `on_end` once when it closes.
 
-    An invalid message, here or in `on_message` (BadFrame), ends the connection.
+    An invalid message, detected here or by `on_message` (BadFrame), closes the connection.
     """
 
     def __init__(self, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]) -> None:
@@ -36,7 +36,7 @@ class Link(asyncio.Protocol):
         return link
 
     def send(self, message: Message) -> None:
-        """Send a message; it is dropped if the connection has ended. MetadataStoreError if it is too long."""
+        """Send a message, unless the connection is closed. Raises MetadataStoreError if it is too long."""
         frame = encode_frame(message)
         if self._transport is not None:
             self._transport.write(frame)

@@ -1,14 +1,14 @@
 """Interface of the metadata store that brokers share: a tree of small versioned nodes, as in ZooKeeper.
 
 Rules:
-- Every change has a transaction ID (zxid) greater than all earlier ones, also across restarts.
+- Every change has a transaction ID (zxid) greater than all earlier IDs, even across restarts.
 - A node's version counts its writes from 0; a write or delete may require a version (-1: any).
 - Ephemeral nodes exist as long as the session that created them, and have no children.
-- Names of sequential nodes end with a ten-digit counter of their parent.
+- The name of a sequential node ends with a ten-digit counter, kept by its parent.
 - `multi` performs all of its operations or none.
-- A watch is called once, at the first change after the read that set it, before that change can be read.
-- A session may be suspended (the store is unreachable; nothing is lost) or expire: its ephemeral nodes are
-  deleted, every later call raises SessionExpired, and its owner must start from scratch.
+- A watch fires once, at the first change after the read that set it, before that change can be read.
+- A session may be suspended: the store is unreachable, but nothing is lost. A session may also expire: its
+  ephemeral nodes are deleted, every later call raises SessionExpired, and its owner must start from scratch.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ ANY_VERSION = -1
 
 
 _AT_ONCE = 256
-"""The number of nodes of a tree deleted in one transaction."""
+"""Maximum number of nodes of a tree that are deleted in one transaction."""
 
 
 class MetadataStoreError(Exception):
-    """Root of the errors of store operations."""
+    """Base class of the errors of store operations."""
 
 
 class NoNode(MetadataStoreError):
@@ -50,7 +50,7 @@ class NoChildrenForEphemerals(MetadataStoreError):
 
 
 class SessionExpired(MetadataStoreError):
-    """The session has ended; its ephemeral nodes are deleted."""
+    """The session has ended, and its ephemeral nodes are deleted."""
 
 
 class ConnectionLost(MetadataStoreError):
@@ -62,11 +62,11 @@ class NotAllowed(MetadataStoreError):
 
 
 class LoginFailed(MetadataStoreError):
-    """The store requires authentication, or rejected these credentials; the message names the settings."""
+    """The store requires authentication, or rejected the credentials. The message names the settings."""
 
 
 class TransactionFailed(MetadataStoreError):
-    """A multi had no effect, because of `cause` at the operation `index`."""
+    """A multi had no effect, because the operation `index` failed with `cause`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -75,15 +75,15 @@ class TransactionFailed(MetadataStoreError):
 
     @property
     def cause(self) -> MetadataStoreError:
-        """Why the operation failed."""
+        """The reason that the operation failed."""
         assert self._cause is not None
         return self._cause
 
     def take_cause(self) -> MetadataStoreError:
-        """Return the cause, to be raised instead of this error, and drop the reference to it.
+        """Return the cause, to be raised in place of this error, and drop the reference to it.
 
-        The context of the raised cause is this error: with mutual references, only the garbage collector
-        would free them and the frames of their tracebacks.
+        This error is the context of the raised cause. If they referred to each other, only the garbage
+        collector would free both and the frames of their tracebacks.
         """
         cause = self.cause
         self._cause = None
@@ -104,7 +104,7 @@ class Stat(NamedTuple):
 
 
 class EventKind(Enum):
-    """What happened to a watched node."""
+    """The change of a watched node."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -157,7 +157,7 @@ class Delete(NamedTuple):
 
 
 class Check(NamedTuple):
-    """No change, but the multi fails unless the node has this version."""
+    """Check a version: the multi fails unless the node has it."""
 
     path: str
     version: int
@@ -172,7 +172,7 @@ class MetadataStore(ABC):
     @property
     @abstractmethod
     def session_id(self) -> int:
-        """The session ID, which is the owner of the session's ephemeral nodes."""
+        """The session ID, by which the session's ephemeral nodes identify their owner."""
 
     @property
     @abstractmethod
@@ -189,7 +189,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return the stat of a node or None; the watch also reports its creation."""
+        """Return the stat of a node, or None. The watch also reports its creation."""
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -198,17 +198,17 @@ class MetadataStore(ABC):
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
         """Perform all operations as one transaction. Returns the results in order: the path of a Create, the
-        stat after a SetData, otherwise None. Raises TransactionFailed if nothing was done.
+        stat after a SetData, otherwise None. Raises TransactionFailed if none was performed.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """End the session; its ephemeral nodes are deleted at once."""
+        """End the session. Its ephemeral nodes are deleted at once."""
 
     async def create(
         self, path: str, data: bytes | None = None, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node under an existing parent, and return its path. NodeExists, NoNode,
+        """Create a node under an existing parent, and return its path. Raises NodeExists, NoNode,
         NoChildrenForEphemerals.
         """
         result = await self._one(Create(path, data, ephemeral, sequential))
@@ -216,13 +216,13 @@ class MetadataStore(ABC):
         return result
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Replace a node's data if it has the version. Returns the new stat. NoNode, BadVersion."""
+        """Replace a node's data if it has the version, and return the new stat. Raises NoNode, BadVersion."""
         result = await self._one(SetData(path, data, version))
         assert isinstance(result, Stat)
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Delete a node without children if it has the version. NoNode, BadVersion, NotEmpty."""
+        """Delete a node without children if it has the version. Raises NoNode, BadVersion, NotEmpty."""
         await self._one(Delete(path, version))
 
     async def ensure(self, path: str) -> None:
@@ -256,9 +256,9 @@ class MetadataStore(ABC):
                 await self.ensure(path)
 
     async def put(self, path: str, data: bytes | None) -> None:
-        """Set the data of a node, and create it and its parents if they are missing.
+        """Set the data of a node, and create the node and its parents if they are missing.
 
-        Operations without a response are repeated, which is harmless: never ConnectionLost.
+        Never raises ConnectionLost, because operations without a response are harmless to repeat.
         """
         while True:
             try:
@@ -279,9 +279,9 @@ class MetadataStore(ABC):
         await self.create(path, data)
 
     async def delete_tree(self, path: str) -> None:
-        """Delete a node and all below it, bottom up; does nothing if it is missing.
+        """Delete a node and all nodes below it, bottom up. Does nothing if the node is missing.
 
-        One transaction for few nodes, else several: ZooKeeper accepts at most 1 MB at once.
+        Many nodes take several transactions, because ZooKeeper accepts at most 1 MB at once.
         """
         operations: list[Operation] = []
         paths = [path]
@@ -309,7 +309,7 @@ class MetadataStore(ABC):
 
 
 class StoreSession(MetadataStore):
-    """A session that keeps its own state: the common part of all kinds of stores."""
+    """A session that keeps its own state: the base class of all sessions."""
 
     def __init__(self, session_id: int, state: SessionState = SessionState.CONNECTED) -> None:
         self._session_id = session_id

@@ -1,9 +1,9 @@
 """Client of a metadata store in another process of this machine, over a connection to its StoreServer.
 
 Rules, in addition to those of metadata_store.py:
-- Calls are pipelined: each is sent at once, without waiting for responses. store_wire.py defines the format.
-- The connection is never reopened. When it ends, every session becomes CLOSED, and no new one can be opened.
-  Pending calls raise ConnectionLost, later ones SessionExpired.
+- Calls are pipelined: each call is sent without waiting for responses. See store_wire.py for the format.
+- The connection is never reopened. When it closes, every session becomes CLOSED, and no new session can be
+  opened. Pending calls raise ConnectionLost, later calls raise SessionExpired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka_compat.coordination.store.tree import check_path
 class StoreClient:
     """The client end of a connection and its sessions. `send` sends a message.
 
-    The owner of the connection calls `receive` with each message, and `lost` at its end.
+    The owner of the connection calls `receive` with each message, and `lost` when the connection closes.
     """
 
     def __init__(self, send: Callable[[Message], None], session_timeout_ms: int) -> None:
@@ -31,7 +31,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """By request: the future of the response, and the watch that applies only if there is one."""
+        """By request: the future of the response, and the watch to set if the request succeeds."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
@@ -39,7 +39,7 @@ class StoreClient:
         self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
 
     async def connect(self) -> RemoteSession:
-        """Open a session. ConnectionLost if the connection has ended."""
+        """Open a session. Raises ConnectionLost if the connection is closed."""
         session_id = await self._ask("open")
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
@@ -47,7 +47,7 @@ class StoreClient:
         return session
 
     def receive(self, message: Message) -> None:
-        """Process a received message. store_wire.BadFrame if it is invalid."""
+        """Process a received message. Raises store_wire.BadFrame if it is invalid."""
         match store_wire.decode_answer(message):
             case store_wire.Done(request_id, result):
                 self._settle(request_id, result, None)
@@ -56,7 +56,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # As for a response: callers that read the change are woken after this.
+                    # Called now, because callers that read the change are woken after this.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -64,7 +64,7 @@ class StoreClient:
                     session.end(SessionState.EXPIRED)
 
     def lost(self) -> None:
-        """Handle the end of the connection."""
+        """Handle the loss of the connection."""
         self._is_lost = True
         self._next_beat.cancel()
         sessions, self._sessions = self._sessions, {}
@@ -99,7 +99,7 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # First: a message that is too long is not sent, and no caller waits.
+        # Encoded first, because a message that is too long is not sent and must not leave a waiting caller.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
@@ -110,7 +110,7 @@ class StoreClient:
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
-            # Before the response: the event may arrive before it.
+            # Registered before the response, because the event may arrive first.
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
@@ -124,7 +124,7 @@ class StoreClient:
         await self._ask("close", session.session_id)
 
     def forget(self, session: RemoteSession) -> None:
-        """Drop a session: later messages to it are ignored."""
+        """Drop a session, so that later messages to it are ignored."""
         self._sessions.pop(session.session_id, None)
         self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}
 

@@ -5,9 +5,9 @@ Rules, in addition to those of metadata_store.py:
   produces them, over one connection, so a watch event arrives before the change can be read.
 - When the connection ends, the process is considered dead: its sessions end at once, and their ephemeral
   nodes are deleted.
-- If a process sends nothing for its session timeout, its sessions that hold ephemeral nodes expire. Other
-  sessions do not expire: nothing depends on them, and a broker may recover its logs for longer than the
-  timeout before it registers.
+- If a process sends nothing for its session timeout, its sessions with ephemeral nodes expire. Other sessions
+  do not expire: nothing depends on them, and before a broker registers, recovery of its logs may take longer
+  than the timeout.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kafka_compat.coordination.store.store_wire import Message
 log = logging.getLogger(__name__)
 
 CHECKS_PER_TIMEOUT = 3
-"""The number of checks for silence, and of heartbeats, per session timeout."""
+"""The number of silence checks, and of heartbeats, per session timeout."""
 
 
 class Silence:
-    """The time since the last message. Pure; times are monotonic, in seconds.
+    """The time since the last message. No I/O; times are monotonic, in seconds.
 
-    Time in which this process did not run does not count: after a gap between two checks that is longer than
-    the timeout itself, counting restarts.
+    Time in which this process did not run does not count: measurement restarts after a gap between two checks
+    that is longer than the timeout.
     """
 
     def __init__(self, timeout_s: float, now_s: float) -> None:
@@ -53,7 +53,7 @@ class Silence:
 
 
 class StoreServer:
-    """The store as served to one client process. `send` sends a message to it."""
+    """The store as served to one client process. `send` sends a message to that process."""
 
     def __init__(
         self, store: EmbeddedMetadataStore, session_timeout_ms: int, send: Callable[[Message], None]
@@ -68,7 +68,7 @@ class StoreServer:
         self._next_look = self._loop.call_later(self._look_every_s, self._look)
 
     def receive(self, message: Message) -> None:
-        """Carry out a request. store_wire.BadFrame if it is invalid."""
+        """Carry out a request. Raises store_wire.BadFrame if it is invalid."""
         request = store_wire.decode_request(message)
         self._silence.heard(self._loop.time())
         match request:
@@ -94,7 +94,7 @@ class StoreServer:
             await self._expire(session)
 
     async def settled(self) -> None:
-        """Wait until all requests, and all consequences of the end of the connection, are done."""
+        """Wait until all requests, and all work caused by the end of the connection, are done."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
@@ -122,7 +122,7 @@ class StoreServer:
     async def _answer(self, request_id: int, work: Coroutine[Any, Any, Any]) -> None:
         try:
             result = await work
-            # A list of children that is too long is reported as an error, too.
+            # A list of children that is too long is also reported as an error.
             self._send(["done", request_id, result])
         except MetadataStoreError as error:
             self._send(["failed", request_id, store_wire.encode_error(error)])
@@ -154,7 +154,7 @@ class StoreServer:
 
         return tell
 
-    # --- ends
+    # --- end of sessions
 
     def _look(self) -> None:
         self._next_look = self._loop.call_later(self._look_every_s, self._look)

@@ -1,4 +1,4 @@
-"""Wire format between a shared store and its client processes: frames and messages. Pure.
+"""Wire format between a shared store and its client processes: frames and messages. No I/O.
 
 A frame is the length of its text in four bytes, big-endian, and the text: a JSON array whose first item is
 the message type. The client process sends:
@@ -16,8 +16,8 @@ The server process sends:
 
 `id` and `watch` are numbers chosen by the client; `watch` is null if no watch is set. An operation is
 ["create", path, data, ephemeral, sequential], ["set", path, data, version], ["delete", path, version] or
-["check", path, version]; a stat the list of its numbers; an error [name, text], and of a transaction [name,
-text, index, cause]. Data is text in the encoding of the journal, or null.
+["check", path, version]. A stat is the list of its numbers. An error is [name, text], and for a transaction
+[name, text, index, cause]. Data is text in the encoding of the journal, or null.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kafka_compat.coordination.store.metadata_store import Event, MetadataStoreE
 from kafka_compat.coordination.store.tree import check_path
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
-"""Sufficient for a list of a million topics; a larger length is invalid."""
+"""Maximum size of a frame, sufficient for a list of a million topics."""
 
 READS = ("get", "exists", "children")
 
@@ -55,7 +55,7 @@ Message = Sequence[Any]
 
 
 class BadFrame(Exception):
-    """The received data is not a valid frame or message: the connection is unusable."""
+    """The received data is not a valid frame or message. The connection is unusable."""
 
 
 class Open(NamedTuple):
@@ -130,7 +130,7 @@ Answer = Done | Failed | WatchEvent | Expired
 
 
 def encode_frame(message: Message) -> bytes:
-    """Encode a message as a frame. MetadataStoreError if it exceeds FRAME_BYTES_MAX."""
+    """Encode a message as a frame. Raises MetadataStoreError if it exceeds FRAME_BYTES_MAX."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > FRAME_BYTES_MAX:
         raise MetadataStoreError(f"a message of {len(text)} bytes: the maximum is {FRAME_BYTES_MAX}")
@@ -144,7 +144,7 @@ class Splitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
-        """Yield the complete messages. BadFrame after the valid ones before it."""
+        """Yield the complete messages. Raises BadFrame at the first invalid one."""
         rest = self._rest
         rest += data
         start = 0
@@ -191,7 +191,7 @@ def _operation(operation: Operation) -> Message:
 
 
 def decode_request(message: Message) -> Request:
-    """Decode a request. BadFrame if it is invalid."""
+    """Decode a request. Raises BadFrame if it is invalid."""
     try:
         match message:
             case ["alive"]:
@@ -253,14 +253,14 @@ def decode_results(result: Any) -> list[str | Stat | None]:
 
 
 def encode_error(error: MetadataStoreError) -> Message:
-    """Encode an error; unknown classes become MetadataStoreError at the other end."""
+    """Encode an error. The receiver decodes unknown classes as MetadataStoreError."""
     if isinstance(error, stores.TransactionFailed):
         return ["TransactionFailed", str(error), error.index, encode_error(error.cause)]
     return [type(error).__name__, str(error)]
 
 
 def decode_answer(message: Message) -> Answer:
-    """Decode a server message. BadFrame if it is invalid."""
+    """Decode a server message. Raises BadFrame if it is invalid."""
     try:
         match message:
             case ["done", int(request_id), result]:

@@ -1,4 +1,4 @@
-"""In-memory tree of versioned nodes. Pure: no clock, disk or sessions."""
+"""In-memory tree of versioned nodes, without a clock, disk or sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ NO_CHILDREN: "dict[str, Node]" = {}
 
 
 class Node:
-    """A node; `children` by name."""
+    """A node. `children` maps names to nodes."""
 
     __slots__ = ("children", "ctime_ms", "cversion", "czxid", "data", "mtime_ms", "mzxid", "owner", "version")
 
@@ -22,10 +22,10 @@ class Node:
         self.cversion = 0
         self.owner = owner
         self.children = NO_CHILDREN
-        """Shared by all nodes without children: see `adopt`."""
+        """One empty object is shared by all nodes without children (see `adopt`)."""
 
     def adopt(self, name: str, child: "Node") -> None:
-        """Add `child` under that name."""
+        """Add `child` under this name."""
         if not self.children:
             self.children = {}
         self.children[name] = child
@@ -64,7 +64,7 @@ class Tree:
         self.zxid = 0
 
     def node(self, path: str) -> Node:
-        """The node; NoNode if it is missing."""
+        """The node at a path. Raises NoNode if it is missing."""
         try:
             return self.nodes[path]
         except KeyError:
@@ -73,8 +73,8 @@ class Tree:
     def apply(
         self, operations: Sequence[stores.Operation], session_id: int, now_ms: int
     ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
-        """Perform all operations or, raising TransactionFailed, none. Returns their results, the changes in
-        the form that `replay` takes, and the events for watches of the changed nodes.
+        """Perform all operations, or none and raise TransactionFailed. Returns their results, the changes in
+        the form for `replay`, and the events for watches of the changed nodes.
         """
         zxid = self.zxid + 1
         results: list[str | Stat | None] = []

@@ -1,4 +1,4 @@
-"""Client side of SASL DIGEST-MD5 (RFC 2831), as ZooKeeper's servers implement it. Pure.
+"""Client side of SASL DIGEST-MD5 (RFC 2831), as implemented by ZooKeeper's servers. No I/O.
 
 The client proves that it knows the password without sending it, and the server proves the same. Later traffic
 is not encrypted, and an eavesdropper can guess passwords offline: use TLS on shared networks.
@@ -14,7 +14,7 @@ from hashlib import md5
 from typing import Final
 
 SERVICE_URI: Final = "zookeeper/zk-sasl-md5"
-"""Service and host in every exchange with a ZooKeeper server, on any host."""
+"""Service and host in every exchange with a ZooKeeper server, regardless of its host."""
 
 _FIELD: Final = re.compile(
     rb'[\s,]*([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))\s*(?=,|$)', re.DOTALL
@@ -24,16 +24,16 @@ _QOP: Final = b"auth"
 
 
 class DigestError(Exception):
-    """Invalid server message; the text explains it and contains no secret."""
+    """The server sent an invalid message. The error text never contains a secret."""
 
 
 class DigestMd5Client:
-    """One authentication exchange: `evaluate` each challenge of the server until `done`."""
+    """One authentication exchange. Call `evaluate` with each challenge of the server until `done`."""
 
     def __init__(
         self, username: str, password: str, *, uri: str = SERVICE_URI, cnonce: str | None = None
     ) -> None:
-        """`cnonce` is the client nonce, random if None."""
+        """`cnonce` is the client nonce; None generates a random one."""
         self.done = False
         self._username = username
         self._password = password
@@ -42,7 +42,7 @@ class DigestMd5Client:
         self._expected: bytes | None = None
 
     def evaluate(self, challenge: bytes) -> bytes:
-        """Return the next message to send. DigestError."""
+        """Return the next message to send. Raises DigestError."""
         if self.done:
             raise DigestError("it continues after the end of the exchange")
         if self._expected is None:
@@ -100,7 +100,7 @@ def _fields(challenge: bytes) -> dict[str, bytes]:
 
 
 def _hashed_text(text: str) -> bytes:
-    # RFC 2831, 2.1.2.1: Latin-1 if possible, else UTF-8.
+    # RFC 2831, 2.1.2.1, requires Latin-1 if possible, otherwise UTF-8.
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

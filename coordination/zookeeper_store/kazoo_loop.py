@@ -75,14 +75,14 @@ _LOGIN_REFUSED: Final = (
 class TlsStream:
     """A TLS connection in the form that kazoo's reader expects: a non-blocking socket, used by one thread.
 
-    The reader waits with select(), which sees TLS records, not their content. A record may hold several
-    responses, of which the reader takes one at a time: then data is available although the socket is not
-    readable. Another may hold no data, such as a TLS 1.3 ticket: then the socket is readable, and a reader
-    would wait for a response that is not sent.
+    The reader waits with select(), which sees TLS records, not their content. A record may contain several
+    responses, which the reader reads one at a time, so that data may be available although the socket is not
+    readable. A record may also contain no data, such as a TLS 1.3 ticket: the socket is then readable, but a
+    reader would wait for a response that is not sent.
     """
 
     def __init__(self, connection: ssl.SSLSocket, explain: Callable[[OSError], OSError]) -> None:
-        """`explain` converts a connection error to the one that the reader gets."""
+        """`explain` converts a connection error to the error for the reader."""
         self._connection = connection
         self._explain = explain
         self._received = bytearray()
@@ -99,7 +99,7 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """As a socket's; raises ssl.SSLWantReadError or SSLWantWriteError instead of BlockingIOError."""
+        """As `socket.send`, but raises ssl.SSLWantReadError or SSLWantWriteError for BlockingIOError."""
         return self._connection.send(data)
 
     def pending(self) -> int:
@@ -107,7 +107,7 @@ class TlsStream:
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most so many bytes; none at the end. ssl.SSLWantReadError if there are none yet."""
+        """Return at most this many bytes; none at the end. Raises ssl.SSLWantReadError."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -119,7 +119,7 @@ class TlsStream:
         return b""
 
     def fill(self) -> bool:
-        """Read available data from the socket; return whether `recv` can return something."""
+        """Read available data from the socket, and return whether `recv` can return data."""
         while not self._ended:
             try:
                 data = self._connection.recv(_READ_BYTES)
@@ -140,7 +140,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data."""
+    """Like select(), passed as `plain`, but a TlsStream in `reading` is ready as soon as it has data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -154,7 +154,7 @@ def select_streams(
 
 
 class Result:
-    """The response to one request, in the form that kazoo fills in; `future` receives it on the loop.
+    """The response to one request, in the form that kazoo fills in. `future` receives it on the loop.
 
     `on_result(value, error)` runs on the loop in the order of responses, before the future is done, and may
     raise an error that replaces the response.
@@ -174,7 +174,7 @@ class Result:
         self._handler.call(self._resolve, None, error)
 
     def _resolve(self, value: Any, error: Exception | None) -> None:
-        # kazoo may report one connection failure twice; an awaiting caller may have given up.
+        # kazoo may report one connection failure twice, or the waiting caller may have been canceled.
         if self.future.done():
             return
         if self.on_result:
@@ -189,7 +189,7 @@ class Result:
 
 
 def translated(error: Exception, path: str) -> MetadataStoreError:
-    """The store's exception for kazoo's error at a node."""
+    """The store's exception for kazoo's error on a node."""
     advice = _ADVICE.get(type(error))
     return _ERRORS.get(type(error), MetadataStoreError)(
         f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"
@@ -197,8 +197,8 @@ def translated(error: Exception, path: str) -> MetadataStoreError:
 
 
 class LoopHandler:
-    """kazoo's IHandler without worker threads. Created on the loop that it serves; `connect_timeout_s` is the
-    limit of one connection attempt, which uses TLS if `tls` is given.
+    """kazoo's IHandler without worker threads. Create it on the loop that it serves. `connect_timeout_s`
+    limits one connection attempt, which uses TLS if `tls` is given.
     """
 
     name = "event_loop_handler"
@@ -213,13 +213,13 @@ class LoopHandler:
         self._ended = threading.Event()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Run on the loop, after all earlier calls."""
-        # The loop may be closed before the connection's thread ends.
+        """Run a function on the loop, after all earlier calls."""
+        # Ignored, because the loop may be closed before the connection's thread ends.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """Make the connection's thread end instead of reconnecting. Callable from any thread."""
+        """End the connection's thread instead of reconnecting. May be called from any thread."""
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:
@@ -229,11 +229,11 @@ class LoopHandler:
 
     @property
     def other_form(self) -> str:
-        """The protocol (TLS or plaintext) that a server without a response may expect."""
+        """The protocol (TLS or plaintext) that an unresponsive server may expect."""
         return "it uses plain text" if self._tls else "it uses TLS (zookeeper.ssl.client.enable)"
 
     def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
-        """Connect to a server; OSError if that fails, or if the session is over."""
+        """Connect to a server. Raises OSError if that fails, or if the session is over."""
         if self._ended.is_set():
             raise ConnectionAbortedError("the session has ended")
         named["timeout"] = min(named.get("timeout") or self._connect_timeout_s, self._connect_timeout_s)
@@ -258,10 +258,10 @@ class LoopHandler:
         return self.last_error
 
     def start(self) -> None:
-        """Do nothing: the loop runs already."""
+        """Do nothing, because the loop is already running."""
 
     def stop(self) -> None:
-        """Do nothing: the loop belongs to the caller."""
+        """Do nothing, because the loop belongs to the caller."""
 
     def async_result(self) -> Result:
         return Result(self)
@@ -314,7 +314,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         on_login: Callable[[], None],
         on_refused: Callable[[str], None],
     ) -> None:
-        """Both callbacks run in the connection's thread: `on_login` at each connection after authentication,
+        """Both callbacks run in the connection's thread: `on_login` after authentication on each connection,
         and `on_refused` before the session is lost because authentication failed.
         """
         super().__init__(client, retry, sasl_options=None if login is None else {})
@@ -332,7 +332,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """kazoo's hook at a new connection, before queued requests. AuthFailedError ends the session."""
+        """kazoo's hook for a new connection, before queued requests. AuthFailedError ends the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""
@@ -353,7 +353,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
-            # Old servers report a wrong password only in this way; so does a server that is killed.
+            # Old servers report a wrong password only in this way, but a killed server looks the same.
             why = f"ZooKeeper at {host} closed the connection during the login. Check {self._login.setting}"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error

@@ -1,6 +1,6 @@
 """Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes.
 
-Pure, and without kazoo: the broker creates it from its settings.
+Independent of kazoo, and without I/O. The broker creates these objects from its settings.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import ssl
 from typing import Final, NamedTuple, Protocol
 
 _OPEN_TO_ALL: Final = "/consumers"
-"""Early consumers of Kafka write below this node themselves."""
+"""World-writable, because old Kafka consumers write below this node themselves."""
 
 _SECRET: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 """Path prefixes that are not world-readable: credentials, keystore passwords, tokens."""
 
 
 class DigestLogin(NamedTuple):
-    """Name and password for SASL DIGEST-MD5; `setting` names their source."""
+    """Name and password for SASL DIGEST-MD5. `setting` names their source."""
 
     username: str
     password: str
     setting: str
 
     def __repr__(self) -> str:
-        """Without the password."""
+        """Return a representation without the password."""
         return f"DigestLogin({self.username!r}, {self.setting})"
 
 
 class Unusable(OSError):
-    """A server responds, but no session is possible; the message explains why and names the settings."""
+    """A server responds, but no session is possible. The message gives the reason and names the settings."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -38,11 +38,11 @@ class Unusable(OSError):
 
 
 class Tls(Protocol):
-    """Wraps connections in TLS. Called in a thread other than the event loop's."""
+    """Wraps connections in TLS. Not called in the event loop's thread."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """A new connection to a host, after the handshake. Blocks up to the socket's timeout. Unusable, or
-        another OSError.
+        """Open a connection to a host, with the handshake done. Blocks up to the socket's timeout. Raises
+        Unusable, or another OSError.
         """
 
     def explain(self, error: OSError) -> OSError:
@@ -50,8 +50,8 @@ class Tls(Protocol):
 
 
 class StoreSecurity(NamedTuple):
-    """Security of a session. `login`: authenticate at ZooKeeper. `tls`: use TLS. `protects_nodes`: created
-    nodes get ACLs (zookeeper.set.acl).
+    """Security of a session. `login`: authenticate to ZooKeeper. `tls`: use TLS. `protects_nodes`: set ACLs
+    on created nodes (zookeeper.set.acl).
     """
 
     login: DigestLogin | None = None
@@ -60,18 +60,18 @@ class StoreSecurity(NamedTuple):
 
 
 OPEN: Final = StoreSecurity()
-"""As Kafka without ZooKeeper security settings: plaintext, no authentication, nodes open to all."""
+"""The default, as in Kafka: plaintext, no authentication, nodes open to all."""
 
 
 class Access(NamedTuple):
-    """Permissions of other clients on a protected node: its creator has all permissions."""
+    """Permissions of other clients on a protected node. Its creator has all permissions."""
 
     world_reads: bool
     world_writes: bool
 
 
 def access_of_others(path: str) -> Access:
-    """Kafka's rules for a node of a session that protects its nodes, by the path below the chroot."""
+    """The permissions, by Kafka's rules, on a protected node at this path below the chroot."""
     if path == _OPEN_TO_ALL:
         return Access(world_reads=True, world_writes=True)
     return Access(world_reads=not path.startswith(_SECRET), world_writes=False)

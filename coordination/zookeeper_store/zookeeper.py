@@ -3,15 +3,15 @@
 Rules, in addition to those of metadata_store.py:
 - Nodes are open to everyone, or have the ACLs of StoreSecurity, as in Kafka without or with
   zookeeper.set.acl.
-- A session with credentials is connected once it is authenticated, on each connection again. It ends when a
-  login is rejected.
+- A session with credentials counts as connected once it is authenticated, which is repeated on each
+  connection. It ends when authentication is rejected.
 - While the session is suspended, calls wait until it is connected again (or has ended: SessionExpired).
-- A read whose response was lost with the connection is retried. A write is not: ConnectionLost means that it
-  may or may not have been performed, and the caller must decide.
-- ZooKeeper forgets a session's watches with the connection. They are set again before the session counts as
-  connected, and are called for changes that they missed.
+- A read whose response was lost with the connection is retried. A write is not retried: ConnectionLost means
+  that it may or may not have been performed, and the caller must decide.
+- ZooKeeper drops a session's watches with the connection. They are set again before the session counts as
+  connected, and fire for changes that they missed.
 - An expired session stays expired. kazoo would continue with a new session, although its owner may rely on
-  nodes of the old one; here it is stopped, and the owner opens a new session.
+  nodes of the old one; here kazoo is stopped, and the owner opens a new session.
 
 Only this module and kazoo_loop.py import kazoo. Import them only where ZooKeeper is used: a broker without
 ZooKeeper starts without kazoo.
@@ -41,10 +41,10 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""kazoo wakes its thread by a byte through a socket pair, which blocks the caller when 270 are pending."""
+"""Limit because kazoo wakes its thread by a byte in a socket pair, and the 271st pending byte blocks."""
 
 _RETRY_WAIT_S_MAX = 1.0
-"""Between reconnection attempts. kazoo's default grows to a minute, which delays recovery."""
+"""Maximum wait between reconnection attempts. kazoo's default of up to a minute delays recovery."""
 
 _EVENT_KINDS = {
     EventType.CREATED: stores.EventKind.CREATED,
@@ -57,7 +57,7 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A requested watch: armed by the response of its read, and called once.
+    """A requested watch, which is armed by the response to its read and fires once.
 
     `seen` is the stat in that response, or None if the node was missing.
     """
@@ -80,7 +80,7 @@ class _Watching:
 
 
 class ZooKeeperMetadataStore(StoreSession):
-    """A session with a ZooKeeper ensemble; created by `connect`."""
+    """A session with a ZooKeeper ensemble, created by `connect`."""
 
     def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
         super().__init__(0, SessionState.SUSPENDED)
@@ -108,7 +108,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
         self.requests = 0
-        """The number of responses, and the durations of the last ones."""
+        """The number of responses, and the most recent response times."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._resuming: asyncio.Task[None] | None = None
@@ -123,11 +123,11 @@ class ZooKeeperMetadataStore(StoreSession):
         connection_timeout_ms: int | None = None,
         security: StoreSecurity = OPEN,
     ) -> "ZooKeeperMetadataStore":
-        """Open a session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; a missing chroot is
-        created. The servers may grant a session timeout other than requested, as configured.
+        """Open a session. `hosts` is as in zookeeper.connect (`host:port,host:port/chroot`); a missing chroot
+        is created. The servers may grant a different session timeout, by their configuration.
 
-        ValueError for malformed hosts; ConnectionLost if no server responds in `connection_timeout_ms` (the
-        session timeout if None); LoginFailed.
+        Raises ValueError for malformed hosts, ConnectionLost if no server responds within
+        `connection_timeout_ms` (the session timeout if None), and LoginFailed.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         store = cls(hosts, session_timeout_ms, security)
@@ -193,14 +193,14 @@ class ZooKeeperMetadataStore(StoreSession):
     async def close(self) -> None:
         if self._state in _ALIVE:
             if self._state is SessionState.SUSPENDED:
-                # No server is connected to receive a close request.
+                # Skip the close request, because no server is connected.
                 self._handler.end()
             self._end(SessionState.CLOSED)
         if self._stopping:
             await asyncio.shield(self._stopping)
 
     async def _until_connected(self) -> None:
-        """Wait while the session is suspended. SessionExpired if it has ended."""
+        """Wait while the session is suspended. Raises SessionExpired if it has ended."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
             raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
@@ -221,8 +221,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # A response on a later connection, where the watches are not set again yet: they would be
-                    # called after the change can be read.
+                    # The response came on a later connection, on which the watches are not set again yet;
+                    # they would fire after the change can be read.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
@@ -245,8 +245,8 @@ class ZooKeeperMetadataStore(StoreSession):
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # No local variable holds the future: a failed one refers to this frame through the error's
-                # traceback.
+                # No local variable refers to the future, because a failed future refers to this frame through
+                # the error's traceback.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
@@ -278,7 +278,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """The callback for kazoo: called at the first event, or with another type on dropping the watch."""
+        """The callback for kazoo, called for the first event, or with another type for a dropped watch."""
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -298,19 +298,19 @@ class ZooKeeperMetadataStore(StoreSession):
             watching.watch(stores.Event(kind, watching.path))
 
     def _hear_state(self, state: str) -> None:
-        """kazoo's listener, called in the connection's thread."""
+        """Handle a state change. Called by kazoo in the connection's thread."""
         if state == KazooState.LOST:
-            # Before this returns: the thread would go on to request a new session.
+            # Done before this returns, because the thread would then request a new session.
             self._handler.end()
         if state != KazooState.CONNECTED or self._security.login is None:
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """Run in the connection's thread, some time after kazoo has reported a connection."""
+        """Handle authentication, in the connection's thread, some time after it has connected."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
-        """Called in the connection's thread, before the session is lost for that reason."""
+        """Handle rejected authentication, in the connection's thread, before the session is lost."""
         self._handler.call(self._take_refusal, why)
 
     def _pass_on(self, state: str) -> None:
@@ -336,7 +336,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._resuming = self._handler.loop.create_task(self._resume())
 
     async def _resume(self) -> None:
-        """Set the watches again, then report the session as connected, unless the connection is lost."""
+        """Set the watches again, and then report the session as connected, unless the connection is lost."""
         connection = self._connection
         groups: dict[tuple[str, bool], list[_Watching]] = {}
         for watching in self._watches:
@@ -347,7 +347,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
-        """Set watches again and call them for missed changes. False if the connection was lost."""
+        """Set watches again, and fire them for missed changes. Return False if the connection was lost."""
         connection = self._connection
 
         def compare(answer: Any, error: Exception | None) -> None:
@@ -388,7 +388,7 @@ class ZooKeeperMetadataStore(StoreSession):
         return self._chroot + path if path != "/" else self._chroot or path
 
     def _request(self, operation: stores.Operation) -> Any:
-        # Built here, because kazoo's methods refuse to write null, which many of Kafka's nodes hold.
+        # Built here, because kazoo's methods cannot write null, which many of Kafka's nodes contain.
         path = self._full(operation.path)
         if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2

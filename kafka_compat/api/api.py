@@ -1,4 +1,4 @@
-"""One API as a broker serves it: its handler, its versions and its message classes."""
+"""One API as served by a broker: handler, versions and message classes."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _FLEXIBLE_START: Final = Struct(">iix")
 
 TIMED_PER_S: Final = 20
 _RARELY: Final = 1001
-"""Sampling interval for the rest of a second in which very many requests arrive."""
+"""Sampling interval for the remainder of a second in which very many requests arrive."""
 _NEVER: Final = 0
 _FIRST: Final = 1
 
 
 class Requests:
-    """The requests of one API in one version, and which of them are timed (see request_counts.py)."""
+    """The requests of one API in one version, and the choice of the timed ones (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
@@ -47,7 +47,7 @@ class Requests:
         self.next_timed = _FIRST if is_watched else _NEVER
         """The number of the next request to be timed."""
         self.every = 1
-        """The sampling interval: one in so many requests is timed."""
+        """The sampling interval: the number of requests of which one is timed."""
         self._left = TIMED_PER_S
         self._paced = 0
 
@@ -55,7 +55,7 @@ class Requests:
         """Select the next request to time after one was timed."""
         self._left -= 1
         if self._left == 0:
-            # Many arrive at once, and the rate is not known yet.
+            # Many requests arrive at once, before the rate is known.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 
@@ -64,13 +64,13 @@ class Requests:
         rate = (self.count - self._paced) / second_s
         self._paced = self.count
         self._left = TIMED_PER_S
-        # Odd, so that it does not coincide with repeating client patterns.
+        # Odd, so that the interval does not coincide with repeating client patterns.
         self.every = int(rate / TIMED_PER_S) | 1
         self.next_timed = min(self.next_timed, self.count + self.every)
 
 
 class Api:
-    """An API in use, created when a client first uses it, which is when its modules are imported.
+    """An API in use. Created, and its modules imported, when a client first uses the API.
 
     `is_watched`: metrics of error codes and durations may be requested.
     """
@@ -104,7 +104,7 @@ class Api:
         self.first_flexible_version: int = flexible_from(key)
         """The first version whose request headers have tagged fields."""
         self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN
-        """Whether version 0 has no client id in its header."""
+        """Whether the request header of version 0 lacks a client ID."""
         self._frame_starts = [
             _FLEXIBLE_START if has_flexible_response_header(key, version) else _START
             for version in range(max_version + 1)
@@ -128,7 +128,7 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """The response to a request that failed as a whole; None if it wants none."""
+        """The response to a request that failed as a whole; None if it expects none."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
@@ -150,7 +150,7 @@ class Api:
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """As `encode`, in another thread."""
-        # Error codes, too: only concurrent long responses of the same API could lose a count.
+        # Error codes are counted here, too: only concurrent long responses of one API could lose a count.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

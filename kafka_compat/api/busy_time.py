@@ -1,6 +1,6 @@
 """Measurement of the time spent working on a request, excluding the time it waits.
 
-Not compiled: code that drives another coroutine step by step is safer as Python.
+Not compiled, because code that runs another coroutine step by step is safer in Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Timed(Protocol):
 
 
 class _Driven:
-    """An awaitable that drives a coroutine and measures its steps."""
+    """An awaitable that runs a coroutine and measures its steps."""
 
     __slots__ = ("_coroutine", "_ctx")
 
@@ -31,12 +31,12 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """Call the handler; measure the working time of its steps or coroutine, too."""
+    """Call the handler, and also measure the working time of its steps or coroutine."""
     try:
         response = function(ctx, request)
     finally:
         ctx.rest()
-    # A compiled coroutine also looks like a generator.
+    # Checked first, because a compiled coroutine also looks like a generator.
     if isinstance(response, Coroutine):
         return _timed_coroutine(ctx, response)
     if isinstance(response, Generator):

@@ -1,4 +1,4 @@
-"""The callers of requests: network clients, the web page, tests."""
+"""The callers of requests: network clients, the web console, tests."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Authentication(Protocol):
     def exchange(self) -> Exchange: ...
 
     def passed(self) -> None:
-        """Serve later requests as the authenticated principal's: the exchange is complete."""
+        """Complete the exchange, and serve later requests for the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. After the delay, which slows down password guessing, `answer` is called."""
+        """Reject the client. `answer` is called after a delay, which slows down password guessing."""
 
 
 class Line(Protocol):
-    """The connection of a caller, as far as code outside the network layer may use it."""
+    """The connection of a caller, for use outside the network layer."""
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests by this time."""
+        """Delay later requests by this time, unless `unmute` is called."""
 
     def unmute(self) -> None:
         """Serve the delayed requests."""
@@ -58,12 +58,12 @@ class Session:
         """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None: authentication is not required, or was done without a request."""
+        """None if authentication is not required, or was done without a request."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
-        """The size from which file slices are sent without passing through this process."""
+        """The minimum size of file slices that are sent without being copied through this process."""
         self.software_client_id: str | None = None
-        """The client id of the request in which the client stated its software."""
+        """The client ID of the request in which the client stated its software."""
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
         self._when_left: dict[object, Callable[[], None]] | None = None
@@ -75,13 +75,13 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Call this when the caller disconnects; replaces an earlier callback for the same purpose."""
+        """Set the callback for a disconnection, in place of an earlier one of the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call
 
     def leave(self) -> None:
-        """Notify that the caller has disconnected."""
+        """Call the callbacks, because the caller has disconnected."""
         self.has_left = True
         self.line = None
         self.authentication = None
@@ -92,7 +92,7 @@ class Session:
 
 
 class Caller:
-    """The sender of a request. Immutable: a new principal or client id makes a new caller of the same
+    """The sender of a request. Immutable: a new principal or client ID requires a new caller of the same
     session.
     """
 
@@ -124,14 +124,14 @@ class Caller:
         self.principal = principal
         self.host = host
         self.listener_name = listener_name
-        """The listener of the connection: responses contain the brokers' addresses on it."""
+        """The listener of the connection, for which responses contain the brokers' addresses."""
         self.client_id = client_id
         self.port = port
         self.local_host = local_host
-        """The address of this broker that the client dialled; None for a caller in this process."""
+        """The address of this broker that the client connected to; None for a caller in this process."""
         self.local_port = local_port
         self.is_trusted = is_trusted
-        """Whether everything is allowed without the authorizer: the control API."""
+        """Whether all operations are allowed without the authorizer, as for the control API."""
         self.session = Session() if session is None else session
 
     @property
@@ -145,7 +145,7 @@ class Caller:
         return self.session.software_version
 
     def with_client_id(self, client_id: str | None) -> Caller:
-        """The same caller with another client id."""
+        """The same caller with another client ID."""
         return self._other(self.principal, client_id)
 
     def with_principal(self, principal: Principal) -> Caller:

@@ -1,7 +1,7 @@
-"""The single path of a request through middleware, quota, handler and accounting, for every kind of caller.
+"""The path of every request through middleware, quota, handler and accounting, for all kinds of callers.
 
 An exception that escapes from a handler becomes the API's error response (see error_response.py), so that
-every caller gets a response. If the request wants none, its caller is disconnected (HungUp), as in Kafka.
+every caller gets a response. As in Kafka, the caller is disconnected (HungUp) if it expects none.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""The error response to a larger request is built in the codec's thread, if the request was decoded there."""
+"""Minimum size of requests decoded in the codec's thread whose error responses are built there."""
 
 
 class Calls:
-    """The requests to one broker. Handlers find `services` at `ctx.services`."""
+    """The dispatcher of requests to one broker. Handlers access `services` as `ctx.services`."""
 
     def __init__(
         self,
@@ -45,17 +45,17 @@ class Calls:
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """APIs in use, by key; `api` also looks here."""
+        """APIs in use, by key, as a cache for `api`."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
         """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """The current stages of requests; None: they go straight to their handlers."""
+        """The present stages of requests; None if requests go directly to their handlers."""
 
     def api(self, key: int) -> Api | None:
-        """The API; None if it is not served."""
+        """The API with this key; None if it is not served."""
         api = self.apis.get(key)
         if api is None:
             versions = self._services.served.get(key)  # type: ignore[call-overload]
@@ -98,13 +98,13 @@ class Calls:
         began_s: float = 0.0,
         is_kept: bool = True,
     ) -> Any:
-        """Serve a request: returns its response, None if it wants none, or a Deferred. Raises HungUp if the
-        caller is to be disconnected without a response, and KafkaError for an API that is not served. The
-        version must be a served one.
+        """Serve a request, and return its response, None if it expects none, or a Deferred. Raises HungUp if
+        the caller must be disconnected without a response, and KafkaError for an API that is not served. The
+        version must be served.
 
-        A caller that receives a Deferred calls its `sent`, if it has one. The other arguments belong to a
-        request that came in a frame: its size without the length prefix, when it arrived and when serving
-        began (see StagedContext), and whether its bytes live as long as the request.
+        A caller that receives a Deferred must call its `sent`, if it has one. The other arguments describe a
+        request that arrived in a frame: its size without the length prefix, the times at which it arrived and
+        serving began (see StagedContext), and whether its bytes live as long as the request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -131,12 +131,12 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """As `call`, but wait for the response. Canceling the wait cancels the request."""
+        """As `call`, but wait for the response. Cancellation of the wait cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # A quota needs the size that it would have in a frame.
+        # A quota needs the size that the request would have in a frame.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)
@@ -188,8 +188,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """The response, None or a Deferred, from any handler result: the only code that knows steps and
-        coroutines. A compiled coroutine also looks like a generator; the converse does not hold.
+        """Convert any handler result to a response, None or a Deferred. Only this code handles steps and
+        coroutines. A compiled coroutine also looks like a generator, but not the reverse.
         """
         if result is None or isinstance(result, Deferred):
             return result
@@ -248,7 +248,7 @@ class Calls:
                 deferred.complete(response)
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
-        """The error response; None if the request wants none."""
+        """The error response; None if the request expects none."""
         failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, failure)
 

@@ -1,13 +1,13 @@
 """A thread that decodes and encodes very long messages, so that they do not block the event loop.
 
 A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total; the size of its records
-does not matter, since they are not parsed. The codec detects it: it is given the number of elements that it
-may process, and raises TooLong beyond it, after a few milliseconds on the loop. The message is then processed
-from the start in the thread. All connections share one thread, so many long requests slow the others no more
-than one does: the interpreter alternates between the two threads.
+does not matter, since records are not parsed. The codec detects long messages: it may process a limited
+number of elements, a few milliseconds on the loop, and then raises TooLong. The message is then processed
+from the start in the thread. All connections share one thread, so that many long requests delay others no
+more than one does: the interpreter alternates between the two threads.
 
-No request may have more than ELEMENTS_MAX elements: a frame of 100 MB could announce 50 million, which would
-become gigabytes of objects.
+No request may have more than ELEMENTS_MAX elements, because a frame of 100 MB could contain 50 million, which
+would become gigabytes of objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ELEMENTS_MAX = 1_000_000
 
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
-"""The thread's switch interval while the loop waits. A request of another client makes some three system
-calls, after each of which the loop must wait for the interpreter: with the usual 5 ms it would wait for 15.
+"""The interpreter's switch interval while the thread runs. Another client's request makes about three system
+calls, after each of which the loop waits for the interpreter: 15 ms with the default of 5.
 """
 
 
@@ -38,7 +38,7 @@ class CodecThread:
         self._pending = 0
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """Call `function` in the thread; returns its result or raises its exception."""
+        """Call `function` in the thread, and return its result or raise its exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "codec")
         if not self._pending:
@@ -54,7 +54,7 @@ class CodecThread:
             sys.setswitchinterval(_TURN_S)
 
     def close(self) -> None:
-        """Drop queued work; running work is not awaited."""
+        """Drop queued work. Running work is not awaited."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None

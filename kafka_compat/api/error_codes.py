@@ -1,6 +1,6 @@
-"""Error codes in a response, found at any level of its structure, for metrics. Pure.
+"""Error codes in a response, at any level of its structure, for metrics. No I/O.
 
-The two most frequent APIs are handled explicitly, others through the fields of their message classes.
+The two most frequent APIs are handled explicitly, other APIs through the fields of their message classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_CODES: Final = (False, ())
 
 
 class Codes:
-    """How often each error code was returned by one API."""
+    """The number of responses of one API, by error code."""
 
     __slots__ = ("_is_fetch", "_is_produce", "errors", "good")
 
@@ -23,7 +23,7 @@ class Codes:
         self._is_produce = key is ApiKey.PRODUCE
         self._is_fetch = key is ApiKey.FETCH
         self.good = 0
-        """How often the code was 0."""
+        """The number of times that the code was 0."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:
@@ -76,8 +76,8 @@ _plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
 
 
 def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Whether a message class has an error code itself, and its list fields whose elements have some, each
-    with its name and plan.
+    """Whether a message class itself has an error code, and name and plan of each list field whose elements
+    have error codes.
     """
     known = _plans.get(kind)
     if known is not None:

@@ -1,9 +1,9 @@
 """The error response to a request that failed as a whole, for every API and version served.
 
-It equals Kafka's `AbstractRequest.getErrorResponse`: an API with a top-level error code has it there; an API
-that responds per topic, partition, group or resource has it in each one that the request named. `ECHOES` says
-which array of a request appears in which array of the response; exceptions are functions of their own. A test
-compares all of them with Kafka's own classes.
+The response is the same as from Kafka's `AbstractRequest.getErrorResponse`. An API with a top-level error
+code contains the error there; an API that responds per topic, partition, group or resource contains it in
+each one that the request named. `ECHOES` maps the arrays of requests to arrays of responses; exceptions have
+their own functions. A test compares all responses with those of Kafka's classes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""In place of a request field's name: the element itself, if it is a plain value."""
+"""Used in place of a request field's name for the element itself, if it is a plain value."""
 
 
 class Echo(NamedTuple):
-    """An array of the response with one element for each element of an array of the request, or of a
-    function's result for the request.
+    """An array of the response, with one element for each element of a request array or of a function's
+    result for the request.
 
-    `fields` are copied, as {name in the response: name in the request}; `unlike` are values that differ from
-    the defaults of the response's class. `low` and `high` are the versions that have it.
+    `fields` are copied, as {name in the response: name in the request}. `unlike` contains values that differ
+    from the defaults of the response class. `low` and `high` limit the versions that have the array.
     """
 
     into: str
@@ -209,7 +209,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""By API. APIs with only a top-level error are not listed."""
+"""The arrays by API. APIs with only a top-level error are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -225,7 +225,7 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     },
     ApiKey.DESCRIBE_CLIENT_QUOTAS: {"entries": None},
 }
-"""Top-level fields that differ from the defaults of a response's class."""
+"""Top-level fields that differ from the defaults of a response class."""
 
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
@@ -240,8 +240,8 @@ def error_response(
 ) -> Message | None:
     """The response to `request` in which every part failed with `code`.
 
-    `message` adds details; it is never sent with UNKNOWN_SERVER_ERROR. None if the request wants no response
-    (acks=0): its connection must be closed.
+    `message` adds details, and is never sent with UNKNOWN_SERVER_ERROR. Returns None if the request expects
+    no response (acks=0); the caller must then close the connection.
     """
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
@@ -263,7 +263,7 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """A message with its error fields set."""
+    """Set the error fields of a message."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):
@@ -290,7 +290,7 @@ def _echoed(cls: type[Message], echo: Echo, request: Any, code: ErrorCode, text:
 
 
 def _element(cls: type[Message], name: str) -> type[Message]:
-    """The class of the elements of an array."""
+    """The class of an array's elements."""
     for spec in fields_of(cls):
         if spec.name == name and isinstance(spec.type, ArrayOf) and isinstance(spec.type.element, type):
             return spec.type.element

@@ -4,8 +4,9 @@
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
-the response, None if the request wants none, or a Deferred (kafka_compat.deferred), which lets later requests
-of the same caller continue. It may also take two other forms, which `api.calls` turns into a Deferred:
+the response, None if the request expects none, or a Deferred (kafka_compat.deferred), which lets later
+requests of the same caller continue. It may also have two other forms, which `api.calls` converts to a
+Deferred:
 
 - a generator, with a `yield` after each item of a request that may have many: the steps of
   `kafka_compat.long_work`. If they take long, later requests of the same caller wait;
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """A request's caller and connection data, and the services that its handler uses."""
+    """The caller and connection data of a request, and the services for its handler."""
 
     __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
 
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """The caller as it was when the request arrived."""
+        """The caller at the time that the request arrived."""
         self.api_version = api_version
         self.is_kept = is_kept
-        """Whether the bytes to which the request refers live as long as it does, and may be modified."""
+        """Whether the bytes that the request refers to live as long as the request, and may be modified."""
         self._api = api
 
     @property
@@ -72,7 +73,7 @@ class RequestContext:
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """The size from which file slices are sent by sendfile, without being read into memory."""
+        """The minimum size of file slices that are sent by sendfile, without being read into memory."""
         return self.caller.session.sendfile_bytes_min
 
     @property
@@ -82,7 +83,7 @@ class RequestContext:
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """The authorizer, if there is one; used by `handlers.authorization`."""
+        """The authorizer, if any, for `handlers.authorization`."""
         if self.caller.is_trusted:
             return None
         return self.services.authorizer
@@ -92,8 +93,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Declaration(NamedTuple):
-    """A handler's declaration: its API, first and last version, whether only a clustered broker serves it,
-    and whether only one that accepts client metrics.
+    """A handler's declaration: its API, the first and last version, and whether it is served only by a
+    clustered broker or only by a broker that accepts client metrics.
     """
 
     api_key: ApiKey
@@ -104,8 +105,8 @@ class Declaration(NamedTuple):
 
 
 class Handler(Generic[Function]):
-    """The function and its declaration, under the API's name in its module. (Not an attribute of the
-    function: compiled functions have none.)
+    """The function and its declaration, under the API's name in the handler's module. (The declaration is not
+    an attribute of the function, because compiled functions cannot have attributes.)
     """
 
     __slots__ = ("declaration", "function")
@@ -118,7 +119,7 @@ class Handler(Generic[Function]):
 def handler(
     low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
-    """Declare the function as the handler of the API of its name, for versions `low` to `high`.
+    """Declare a function as the handler of the API of the same name, for versions `low` to `high`.
 
     `cluster`: not served by a standalone broker. `telemetry`: not served by a broker that does not accept
     client metrics.

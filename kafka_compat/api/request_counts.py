@@ -1,12 +1,11 @@
 """Request statistics of a broker: counts, error codes, durations and sizes by API and version.
 
 Rules
-1. Each request is counted by its Api, by version.
-2. If metrics may be requested, each error code of a response is counted too, and times and sizes are taken of
-   TIMED_PER_S requests per second for each API and version: of all requests at low rates, otherwise of one in
-   N, with N from the rate of the second before (`pace`). The last KEPT of each kind are kept.
-3. Fetches of followers and of consumers are separate kinds, as in Kafka, and also counted together as a
-   third.
+1. Each request is counted by API and version.
+2. If metrics may be requested, each error code of a response is also counted, and TIMED_PER_S requests per
+   second are timed and measured for each API and version: all requests at low rates, otherwise one in N, with
+   N from the rate of the previous second (`pace`). The last KEPT of each kind are kept.
+3. Fetches of followers and of consumers are separate kinds, as in Kafka; a third kind contains both.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """The last timed requests of one kind, a column for each of COLUMNS, in ms and bytes."""
+    """The last timed requests of one kind, with a column for each of COLUMNS, in ms and bytes."""
 
     __slots__ = ("_columns", "_next")
 
@@ -63,7 +62,7 @@ class RequestCounts:
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
         self.times: dict[str, Times] = {}
-        """By the name of the API, or the kind of fetch."""
+        """Times by the name of the API, or the kind of fetch."""
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:

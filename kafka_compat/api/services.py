@@ -1,6 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-Only for type checking: nothing imports it at run time. A test passes in what a handler uses.
+Only for type checking, never imported at run time. Tests pass in what a handler uses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Services(Protocol):
     long_work: LongWork
     """The scheduler of long work on the event loop."""
     authorizer: Authorizer | None
-    """The authorizer; None: everything is allowed."""
+    """The authorizer; None if all operations are allowed."""
     config: BrokerConfig
     """The broker's settings, including dynamic ones."""
     configs: ConfigManager
@@ -62,7 +62,7 @@ class Services(Protocol):
     topics: Topics
     """Creates, changes and deletes topics."""
     quotas: Enforcement | None
-    """Client quotas; None while none are stored."""
+    """Client quotas; None if none are stored."""
     membership: Membership
     """The broker's membership of its cluster."""
     controller: ControllerService
@@ -86,7 +86,7 @@ class Services(Protocol):
     acls: Keeper | None
     """The ACLs used by the authorizer; None without one."""
     delegation_tokens: DelegationTokens | None
-    """None if delegation tokens are disabled."""
+    """The delegation tokens; None if they are disabled."""
 
     # --- services created at their first use
 
@@ -98,7 +98,7 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Verifies with coordinators the transactions whose records arrive at a partition here."""
+        """Verifies with the coordinators the transactions that write to partitions of this broker."""
 
     @property
     def markers(self) -> LocalMarkerWriter:

@@ -1,11 +1,11 @@
 """Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-At -1, the default, requests are not timed and no clock is read for them. Otherwise each request is timed by
-an account of the calls (stages.py), from when serving begins until its response is passed to the connection.
-Time that a request itself asks to wait is not counted: the `max_wait_ms` of a fetch is added to the limit,
-and JoinGroup and SyncGroup, which wait for other members, are excluded.
+At -1, the default, requests are not timed. Otherwise each request is timed by an account of the calls
+(stages.py), from the start of serving until its response is passed to the connection. Time that a request
+itself asks to wait is not counted: the `max_wait_ms` of a fetch is added to the limit, and JoinGroup and
+SyncGroup, which wait for other members, are excluded.
 
-At most one line is logged per second. Further slow requests are counted and reported at the end of the
+At most one line is logged per second. Further slow requests are counted, and reported at the end of the
 second.
 """
 
@@ -40,7 +40,7 @@ class SlowRequests:
         self._calls = calls
         self._threshold_ms = OFF
         self._quiet: asyncio.TimerHandle | None = None
-        """Runs for QUIET_S after each line."""
+        """The timer that runs for QUIET_S after each line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
         """The slowest of the unreported requests: its time in ms, and its description."""

@@ -1,8 +1,8 @@
 """Optional stages of a request around its handler: account → quota → middleware → handler.
 
-Each stage is a function that a broker may or may not have; without any, requests go straight to their
-handlers. The order is composed when a stage is added or removed, and a request keeps the stages that existed
-when it arrived. This module makes no decisions of its own.
+Each stage is an optional function; without stages, requests go directly to their handlers. The order is
+composed when a stage is added or removed, and a request keeps the stages that existed when it arrived. This
+module makes no decisions of its own.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""Called with the context, request and response (None: the request wants none); returns the throttle time of
-the caller in ms, 0 or less for none. The response contains it if its API has a field for it (KIP-219). The
-response is complete then, but not yet encoded.
+"""Called with the context, the request and the complete but unencoded response (None if the request expects
+none). Returns the throttle time of the caller in ms, 0 or less for none. The response contains the throttle
+time if its API has a field for it (KIP-219).
 """
 
 Sent = Callable[["StagedContext", float], None]
 """Called after a quota with the time in seconds that encoding and sending the response took."""
 
 Account = Callable[["Served"], None]
-"""Counts requests: called after each response, or if none is needed. It must not keep the response."""
+"""Counts requests. Called after each response, or when none is needed; must not keep the response."""
 
 Next = Callable[[Any, Any], Any]
 """Serves a request, given its context: returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Serves a request, given its StagedContext, by calling the next stage, or in its place: it may respond,
-delay, or change or drop the response. It returns, and may raise, what a Next does, and KafkaError for the
-error response.
+"""Serves a request, given its StagedContext, by calling the next stage or in place of the next stage: it may
+respond, delay, or change or drop the response. It returns and raises the same as a Next, and may also raise
+KafkaError for the error response.
 """
 
 
 class Served(NamedTuple):
-    """A completed request. Times are time.perf_counter's: when serving began, when the response was ready,
-    and when it was passed to the caller. `error_code` is the top-level one of the response, 0 if there is
-    none; `response` is None if there was no response. `context` is the one passed to the other stages.
+    """A completed request. Times are from time.perf_counter: start of serving, response ready, and response
+    passed to the caller. `error_code` is the top-level error code of the response, 0 if it has none.
+    `response` is None if there was no response. `context` is as passed to the other stages.
     """
 
     principal: Principal
@@ -61,11 +61,11 @@ class Served(NamedTuple):
     error_code: int
     response: Any
     context: Any
-    """A StagedContext: in compiled code, a field of a class defined later would crash the import."""
+    """A StagedContext. (In compiled code, a field of a class defined later crashes the import.)"""
 
 
 class Stages:
-    """The stages of a broker; `handle` is the last one."""
+    """The stages of a broker; the last stage is `handle`."""
 
     __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
 
@@ -97,7 +97,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
 
 
 class StagedContext(RequestContext):
-    """The context of a request that passes through stages. `outcome` is what its caller gets."""
+    """The context of a request that passes through stages. `outcome` is the result for its caller."""
 
     __slots__ = (
         "_busy_s",
@@ -124,9 +124,9 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """`request_bytes` is the frame size without the length prefix; `arrived_s` is when it arrived, by
-        time.monotonic; `began_s` when serving began, by time.perf_counter; both are 0 without a frame.
-        `timed` receives its times.
+        """Start the measurement. `request_bytes` is the frame size without the length prefix, `arrived_s` the
+        time of arrival by time.monotonic, and `began_s` the start of serving by time.perf_counter; both are 0
+        without a frame. `timed` receives the times.
         """
         self.request = request
         self.stages = stages
@@ -135,21 +135,21 @@ class StagedContext(RequestContext):
         self.throttle_time_ms = 0
         self.timed = timed
         self.began_s = began_s or time.perf_counter()
-        """When serving began."""
+        """The time when serving began."""
         self.ready_s = self.local_s = self._busy_since_s = self.began_s
-        """When the response was ready, and when the handler had returned."""
+        """The times when the response was ready, and when the handler had returned."""
         self._busy_s = 0.0
         self.queued_s = max(time.monotonic() - arrived_s, 0.0) if arrived_s else 0.0
-        """How long the request waited before serving began."""
+        """The time that the request waited before serving began."""
 
     @property
     def busy_s(self) -> float:
-        """The time spent working on the request, excluding time that it waited."""
+        """The time spent working on the request, excluding the time that it waited."""
         since_s = self._busy_since_s
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """Stop the measurement until `resume`: the request waits, or is done."""
+        """Stop the measurement until `resume`, because the request waits or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
@@ -158,7 +158,7 @@ class StagedContext(RequestContext):
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """Process the result of the handler and earlier stages; returns what the caller gets."""
+        """Process the result of the handler and earlier stages, and return the result for the caller."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):
@@ -197,7 +197,7 @@ class StagedContext(RequestContext):
 
     def _account(self, response: Any, response_bytes: int) -> None:
         """Account for a request whose response is being sent."""
-        # The outcome refers to this, and this to the outcome.
+        # Break the reference cycle between this object and the outcome.
         self.outcome.sent = None
         stages = self.stages
         answered_s = time.perf_counter()

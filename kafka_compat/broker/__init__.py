@@ -1,6 +1,6 @@
 """One broker: the composition root, which creates, starts and stops all parts in order.
 
-Several brokers may run in one process: they share only objects that are passed in.
+Several brokers may run in one process. They share only objects that are passed in.
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
@@ -40,7 +40,7 @@ def standalone_broker(
 def cluster_broker(
     config: BrokerConfig, connect_store: ConnectStore, hooks: BrokerHooks | None = None
 ) -> Broker:
-    """Create a broker of the cluster whose metadata store `connect_store` opens sessions with."""
+    """Create a broker of a cluster. `connect_store` opens sessions with the cluster's metadata store."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.shared_store import SharedStore
 

@@ -41,7 +41,7 @@ class Addresses:
             if caller.local_host is None:
                 return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
-                # The address that this client used works for it, whatever other names the machine has.
+                # The address that the client used works for it, whatever other names the machine has.
                 return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

@@ -1,9 +1,8 @@
 """Composition root: the parts of a broker, and the order in which they start and stop.
 
 Startup: bind the addresses, lock the log directories, open the metadata store, create the parts, read the
-settings, open the logs, become leader of recovered partitions, register, and then serve connections, which
-wait until then. Shutdown is the reverse; acknowledged records are on disk before the clean-shutdown marker is
-written.
+settings, open the logs, become leader of recovered partitions, register, and only then serve connections.
+Shutdown is the reverse; acknowledged records are on disk before the clean-shutdown marker is written.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STARTS_PER_COLLECTION = 8
-"""Restarts between full garbage collections, each of which takes half as long as a start."""
+"""The number of restarts between full garbage collections, each of which takes half as long as startup."""
 
 
 class Broker:
@@ -76,7 +75,7 @@ class Broker:
     services: BrokerServices
     """The services of request handlers; set in the course of `start`."""
     calls: Calls
-    """The dispatcher of its APIs, for clients and for other parts of this process; also set by `start`."""
+    """The dispatcher of the APIs, for clients and for other parts of this process; set by `start`."""
 
     def __init__(
         self,
@@ -85,14 +84,14 @@ class Broker:
         served: Mapping[ApiKey, tuple[int, int]],
         hooks: BrokerHooks | None = None,
     ) -> None:
-        """`served` are the supported APIs with their lowest and highest versions; the client metrics APIs are
-        added if `hooks.pushed` receives the metrics.
+        """`served` contains the supported APIs with their lowest and highest versions. The client metrics
+        APIs are added if `hooks.pushed` is set.
         """
         hooks = hooks or BrokerHooks()
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
-        """Called when the broker cannot continue: the caller must stop it and exit with an error."""
+        """Called when the broker cannot continue. Must stop the broker and exit with an error."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -128,11 +127,11 @@ class Broker:
         """Whether the broker has started and is not shutting down."""
         return self._running is not None
 
-    # --- start
+    # --- startup
 
     async def start(self) -> None:
-        """Start serving. Raises StartupError, with nothing changed, if another broker is in the way or a
-        setting is invalid.
+        """Start serving. Raises StartupError, with nothing changed, if another broker uses the same resources
+        or a setting is invalid.
         """
         try:
             self._running = await self._start(None)
@@ -141,7 +140,7 @@ class Broker:
             raise
 
     async def _start(self, sockets: Sockets | None) -> _Running:
-        """`sockets`: listening sockets of an earlier start."""
+        """Start. `sockets` are the listening sockets of an earlier start."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(_connection_rates, config))
         server = self._server = Server(_limits(config), rates)
@@ -177,7 +176,7 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # Loaded objects are permanent and hardly any is in a cycle: the collector would examine them
+        # Loaded objects are permanent and hardly ever in a cycle. The collector would examine them
         # repeatedly, which takes longer than loading if there are very many partitions.
         gc.collect()
         gc.disable()
@@ -238,7 +237,7 @@ class Broker:
                 ) from error
 
     def _make_entrances(self, server: Server) -> Entrances | None:
-        """Create the listeners' security, if any listener has it."""
+        """Create the security of the listeners that use TLS or SASL, if any."""
         if all(listener.security_protocol == "PLAINTEXT" for listener in self.config.listeners):
             return None
         from kafka_compat.broker.entrances import Entrances
@@ -315,7 +314,7 @@ class Broker:
     # --- immediate upkeep, for callers that do not wait for the schedule
 
     async def catch_up(self) -> None:
-        """Run all upkeep that is due by the time of day."""
+        """Run all upkeep that is due at the present time of day."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
@@ -325,7 +324,7 @@ class Broker:
             await self._running.maintenance.compact(partition)
 
     async def at_rest(self) -> None:
-        """Wait until the disks have done everything requested so far."""
+        """Wait until the disk workers have completed all operations requested so far."""
         if self._log_dirs is not None:
             for path in self._log_dirs.directories:
                 await finished(partial(self._log_dirs.when_idle, path))
@@ -358,14 +357,14 @@ class Broker:
             log.critical("Every log directory is offline: stopping the broker. Check the disks")
             self.on_fatal()
 
-    # --- stop
+    # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leaderships to other brokers, if there are any; call before `stop`."""
+        """Move leadership to other brokers, if there are any. Call this before `stop`."""
         await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
-        """Stop the broker; returns when all data is on disk and the log directories have the clean-shutdown
+        """Stop the broker. Returns when all data is on disk and the log directories have the clean-shutdown
         marker.
 
         `controlled`: only after `shut_down_controlled`.
@@ -389,8 +388,8 @@ class Broker:
         stop_log.over()
 
     async def suspend(self) -> Sockets:
-        """Drop the broker's state, as a kill would, except for its listening sockets, which `resume` uses:
-        clients are disconnected, and new connections wait. Raises StartupError if the broker is not running.
+        """Drop the broker's state, as a kill would, except for its listening sockets, which `resume` reuses.
+        Clients are disconnected, and new connections wait. Raises StartupError if the broker is not running.
         """
         running, self._running = self._running, None
         if running is None:
@@ -403,7 +402,7 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # The parts of a broker are in reference cycles and were frozen: the next start collects them.
+            # The parts of a broker are in reference cycles and were frozen, so the next start collects them.
             gc.unfreeze()
         return sockets
 
@@ -415,7 +414,7 @@ class Broker:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start from the present content of the log directories. After a StartupError the broker cannot
+        """Start with the present content of the log directories. After a StartupError, the broker cannot
         continue.
         """
         try:
@@ -465,7 +464,7 @@ def _is_watched(config: BrokerConfig) -> bool:
 
 
 class _StopLog:
-    """Log lines with the progress of a broker's shutdown and the duration of each step."""
+    """Logs the progress of a broker's shutdown and the duration of each step."""
 
     def __init__(self, broker_id: int, monotonic_ms: Callable[[], int]) -> None:
         self._broker_id = broker_id

@@ -1,4 +1,4 @@
-"""Security of each listener by the settings: TLS, SASL, both or neither."""
+"""Security of each listener, as configured: TLS, SASL, both or neither."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Entrances:
     """Security of the listeners that use TLS or SASL."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, server: Server) -> None:
-        """Configure the server's listeners by the settings. Raises ConfigError."""
+        """Configure the security of the server's listeners. Raises ConfigError."""
         self._config = config
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
         """Certificates by listener name."""
         self.delegation_tokens: Keeper | None = None
-        """None if the broker has none."""
+        """The delegation tokens; None if they are disabled."""
         self._users: Users | None = None
         self._clock = clock
         self._token_sources: list[TokenSource] = []
@@ -71,7 +71,7 @@ class Entrances:
                 server.entrances[listener.name] = ListenerEntrance(server, tls, sasl)
 
     async def open(self, context: BrokerContext, tasks: Tasks) -> None:
-        """Load users, fetch issuers' keys and this broker's token before the first client connects, and
+        """Load users, fetch the issuers' keys and this broker's token before the first client connects, and
         subscribe to changes. Raises StartupError if keys or token are unavailable.
         """
         for source, keys in self._key_sets.items():
@@ -113,7 +113,7 @@ class Entrances:
                 await certificates.look()
 
     def _keys(self, source: KeySource) -> KeySet:
-        """Issuer keys, fetched once per source for all listeners."""
+        """The issuers' keys, fetched once per source for all listeners."""
         from kafka_compat.security.oauth.key_set import KeySet
 
         return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))
@@ -164,12 +164,12 @@ class ListenerTls:
     """The certificates of one listener while the broker runs, with reloads (KIP-226).
 
     New certificates apply to new connections; existing connections are unchanged. Files are checked when
-    settings are altered, as in Kafka, and every LOOK_S, since renewal tools write files without notice.
-    Unusable certificates are logged, and the old ones stay in use.
+    settings are altered, as in Kafka, and every LOOK_S seconds, since renewal tools write files without
+    notice. Unusable certificates are logged, and the old ones stay in use.
     """
 
     def __init__(self, config: BrokerConfig, listener: Listener, *, between_brokers: bool) -> None:
-        """Raises ConfigError if there is no usable certificate."""
+        """Load the certificates. Raises ConfigError if none is usable."""
         self._config = config
         self._listener = listener
         settings = TlsSettings.of(config, listener)
@@ -210,8 +210,8 @@ class ListenerTls:
             return None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError, in Kafka's words, unless this listener can use the certificates in these
-        settings.
+        """Check that this listener can use the certificates in these settings. Raises ConfigError with
+        Kafka's message.
         """
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)

@@ -1,4 +1,4 @@
-"""Replaceable system dependencies of a broker, such as clock and file system."""
+"""Replaceable system dependencies of a broker, such as the clock and the file system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
-    """Replaceable parts of a broker; None means the system's own, or none."""
+    """Replaceable parts of a broker. None means the default part, or no part."""
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None
@@ -29,6 +29,6 @@ class BrokerHooks:
     accounts: Sequence[Account] = ()
     """Callbacks for completed requests."""
     new_worker: Callable[[str], Worker] | None = None
-    """Creates the worker of the log directory at a path."""
+    """Creates the worker for the log directory at a path."""
     pushed: PushedMetrics | None = None
     """Receives the metrics that clients push. None: the broker does not serve the APIs of KIP-714."""

@@ -1,8 +1,8 @@
 """Group and transaction coordinators of a broker, created on demand for the partitions of __consumer_offsets
-and __transaction_state that it leads.
+and __transaction_state that the broker leads.
 
-Each is created when this broker becomes leader of its first partition, or at the first request. A broker
-without groups or transactions starts faster and uses less memory.
+Each coordinator is created when this broker becomes leader of the first partition, or at the first request,
+so that a broker without groups or transactions starts faster and uses less memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` replaces the timers of the coordinators; by default real time on this loop."""
+        """`scheduler` replaces the coordinators' timers, by default in real time on this loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def lock(log_dirs: LogDirs) -> None:
-    """Lock the directories. Raises StartupError if another process has them, or none is usable."""
+    """Lock the directories. Raises StartupError if another process uses any of them, or none is usable."""
     try:
         log_dirs.lock()
     except (StorageError, OSError) as error:
@@ -27,7 +27,7 @@ def lock(log_dirs: LogDirs) -> None:
 
 
 def finish_return(log_dirs: LogDirs) -> None:
-    """Complete a return to a saved state that a kill interrupted. Raises StartupError."""
+    """Complete an interrupted return to a saved state. Raises StartupError."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
         from kafka_compat.storage.directories import saved_states
@@ -43,7 +43,7 @@ def finish_return(log_dirs: LogDirs) -> None:
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     """Check or set the owner of the log directories; return their cluster ID, if they have one.
 
-    Without broker.id in the settings, `config` gets the directories' ID. Raises StartupError.
+    Without broker.id in the settings, the directories' broker ID is set in `config`. Raises StartupError.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)
@@ -52,7 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     paths = ", ".join(log_dirs.directories)
     _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # Directories of another broker, and no ID in the settings: adopt that broker's ID.
+        # The directories belong to a broker, and the settings have no ID: adopt that broker's ID.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# A fetch session used within this time is not evicted for a new one.
+# A fetch session that was used within this time is not evicted for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """The services of `api.services`. Complete from the start, except for parts that are created by the first
+    """The services of `api.services`. All are set at startup, except for services created by the first
     request.
     """
 
@@ -71,11 +71,11 @@ class BrokerServices:
         self.served = served
         """The APIs and versions that the broker serves and reports to clients."""
         self.authorizer: Authorizer | None = None
-        """The authorizer; None: everything is permitted. Fixed before the first request."""
+        """The authorizer; None if all operations are permitted. Fixed before the first request."""
         self.acls: Keeper | None = None
         """The ACLs that the authorizer uses."""
         self.delegation_tokens: DelegationTokens | None = None
-        """None without a secret key for delegation tokens. Fixed before the first request."""
+        """The delegation tokens; None without a secret key for them. Fixed before the first request."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
@@ -83,7 +83,7 @@ class BrokerServices:
         """The counters of partitions and fetches."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
-        """The client quotas; None while there are none."""
+        """The client quotas; None if there are none."""
         self._tasks = tasks
         self._pushed = pushed
 
@@ -136,7 +136,7 @@ class BrokerServices:
         return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)
 
     async def read_acls(self) -> None:
-        """Create an authorizer and load the ACLs, if the settings name one."""
+        """Create the authorizer and load the ACLs, if the settings name an authorizer."""
         settings = self.config.authorizer
         if settings is None:
             return
@@ -152,7 +152,7 @@ class BrokerServices:
         self.authorizer = AclAuthorizer(rules)
 
     async def read_delegation_tokens(self) -> None:
-        """Load the delegation tokens, if the settings have a secret key for them."""
+        """Load the delegation tokens, if a secret key for them is configured."""
         config = self.config
         key = config.delegation_token_key
         if key is None:

@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequest(NamedTuple):
-    """A request with the handling of its response.
+    """A request, and the handling of its response.
 
-    `send` sends it over the connection to its broker (None for the controller's own) and returns the
-    response; on ConnectionError it is called again. It builds the message when it is called, because encoding
-    all partitions takes time.
+    `send` sends the request over the connection to its broker (None for the controller's own) and returns the
+    response; after a ConnectionError, `send` is called again. It builds the message only when it is called,
+    because encoding all partitions takes time.
     """
 
     name: str
@@ -51,8 +51,8 @@ class BrokerChannels:
         security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`local_id` is the broker of this process. `answered` is called for each response with its broker
-        and duration.
+        """`local_id` is the ID of this process's broker. `answered` is called for each response with its
+        broker and duration.
         """
         self._local_id = local_id
         self._answered = answered
@@ -97,7 +97,7 @@ class BrokerChannels:
         )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
-        """Queue a request; it is dropped if the broker of that epoch is no longer registered."""
+        """Queue a request, or drop it if the broker of this epoch is no longer registered."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.broker.epoch == broker_epoch:
             channel.queue.put_nowait(request)
@@ -152,7 +152,7 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # Later requests are independent of it.
+            # Continue, because later requests are independent of a failed one.
             log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()

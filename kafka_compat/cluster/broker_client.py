@@ -3,11 +3,11 @@
 Rules
 1. Brokers of a cluster use the API versions of inter.broker.protocol.version, so ApiVersions is not needed.
 2. Requests are pipelined; responses arrive in the order of the requests.
-3. A broken connection or a late response fails every pending request with ConnectionError: it is unknown
-   whether the other broker has carried them out. The next request reconnects, after a backoff that doubles
-   while the other broker is unreachable.
-4. Responses are delivered as they are read, without a task in between: every step of a follower's fetch adds
-   to the latency of producers with acks=all.
+3. A broken connection or a late response fails every pending request with ConnectionError, since it is
+   unknown whether the other broker has carried it out. The next request reconnects, after a backoff that
+   doubles while the other broker is unreachable.
+4. Responses are delivered as they are read, without an intermediate task, because every step of a follower's
+   fetch adds to the latency of producers with acks=all.
 5. If the listener requires it, a connection is authenticated before any other request, and again before its
    session expires (KIP-368). Requests wait meanwhile.
 """
@@ -41,11 +41,11 @@ _LIFETIME_SHARE: Final = 0.85
 """The share of a session after which a connection is authenticated again, as in Kafka's clients."""
 
 Handover = Callable[[Any], None]
-"""Receives a response, or the exception instead."""
+"""Receives a response or an exception."""
 
 
 class _Request(NamedTuple):
-    """A pending request. `keeps`: its response is read later, after the frame buffer was reused."""
+    """A pending request. `keeps`: its response is read later, when the frame buffer is already reused."""
 
     correlation_id: int
     api_key: ApiKey
@@ -84,8 +84,8 @@ class BrokerClient:
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
         """Return the response to a request. Its byte fields are views of the received frame.
 
-        `timeout_ms` overrides the client's own. Raises ConnectionError if there is no connection, or it
-        breaks or is closed before the response; MalformedRequest if the response is invalid.
+        `timeout_ms` overrides the client's timeout. Raises ConnectionError if there is no connection, or if
+        it breaks or is closed before the response; MalformedRequest if the response is invalid.
         """
         link = self._link or await self._connect()
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
@@ -94,7 +94,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # No local variable holds the future: a failed one refers to this frame through the error's traceback.
+        # No local variable holds the future, since a failed one refers to this frame by its traceback.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(
@@ -121,7 +121,7 @@ class BrokerClient:
         self._write(self._link, api_key, version, request, self._request_timeout_s, False, handover)
 
     async def close(self) -> None:
-        """Close the connection; pending and later requests fail with ConnectionError."""
+        """Close the connection. Pending and later requests fail with ConnectionError."""
         self._closed = True
         if self._link is not None:
             self._link.drop(ConnectionError("the client was closed"))
@@ -168,7 +168,7 @@ class BrokerClient:
                         ssl=None if tls is None else tls(),
                     )
                     await self._log_in(link)
-            except (OSError, UnicodeError) as error:  # the latter for an invalid host name
+            except (OSError, UnicodeError) as error:  # UnicodeError for an invalid host name
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
                 link.drop(ConnectionError("the client was closed"))
@@ -217,7 +217,7 @@ class BrokerClient:
 
 
 class _Link(asyncio.BufferedProtocol):
-    """One connection from open to close, with its pending requests."""
+    """One connection, from its opening to its end, with its pending requests."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class _Link(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def drop(self, error: ConnectionError) -> None:
-        """Close the connection; does nothing if it is closed."""
+        """Close the connection, if it is open."""
         if self._dropped:
             return
         self._dropped = True
@@ -326,7 +326,7 @@ class _Link(asyncio.BufferedProtocol):
     def _look_at_clock(self) -> None:
         self._timer = None
         if not self._waiting:
-            # No data for a whole timeout.
+            # No data arrived for a whole timeout.
             self._reader.release_spare()
             return
         deadline_s = min(request.deadline_s for request in self._waiting)

@@ -30,7 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Change notifications for users, clients and addresses: calls the subscribers that cache their
+    """Change notifications for users, clients and addresses, sent to the subscribers that cache their
     credentials and quotas.
     """
 
@@ -52,7 +52,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Parts created once per start and never changed (`frozen` would cost 0.5 ms at startup)."""
+    """Parts created once per startup and never changed (`frozen` would cost 0.5 ms at startup)."""
 
     config: BrokerConfig
     clock: Clock
@@ -81,5 +81,4 @@ class StoreConnection(NamedTuple):
     store: MetadataStore
     cluster_id: str
     may_lack_topics: bool
-    """Whether the store is new, or has lost its last entries: topics of the log directories are then adopted.
-    """
+    """Whether the store is new, or has lost its last entries, so that topics on disk are adopted."""

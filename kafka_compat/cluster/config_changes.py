@@ -1,5 +1,4 @@
-"""Notices of changed settings under /config/changes, sent to and received from all brokers (Kafka's
-ConfigHandlers).
+"""Notices of changed settings under /config/changes, exchanged with all brokers (Kafka's ConfigHandlers).
 
 If a notice cannot be read or a change cannot be applied, only that change is lost.
 """
@@ -46,11 +45,11 @@ class ConfigChanges:
         self._listening: Background | None = None
 
     async def begin(self, store: MetadataStore) -> None:
-        """Start recording changes; call before settings are read."""
+        """Start recording changes. Call this before settings are read."""
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. Those that exist at the first start are of known changes."""
+        """Process notices in this session. Notices that exist at the first start announce known changes."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

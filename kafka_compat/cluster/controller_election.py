@@ -26,7 +26,7 @@ async def run_for_controller(
 ) -> ControllerEpoch | None:
     """Try to become the controller: one transaction creates /controller and increments /controller_epoch.
 
-    None if another broker is the controller or was faster. ConnectionLost if the outcome is unknown.
+    Returns None if another broker is the controller. Raises ConnectionLost if the outcome is unknown.
     """
     try:
         before = await read_controller_epoch(store, malformed)
@@ -55,10 +55,10 @@ async def run_for_controller(
 
 
 async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes) -> ControllerEpoch:
-    """Read /controller_epoch. NoNode.
+    """Read /controller_epoch. Raises NoNode.
 
-    For a malformed node this returns its version, a lower bound: the node began with 0 at version 0, and each
-    election writes it once.
+    For a malformed node, returns its version, which is a lower bound: the node began with 0 at version 0, and
+    each election writes it once.
     """
     data, stat = await store.get(znodes.CONTROLLER_EPOCH)
     try:

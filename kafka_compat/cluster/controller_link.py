@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.05
 MALFORMED_PAUSE_S = 1.0
-"""Backoff after an unreadable response: the next one may be the same."""
+"""Backoff after an unreadable response, because the next response may also be unreadable."""
 _ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
 
 Address = tuple[str, int]
@@ -46,7 +46,7 @@ class ControllerLink:
         service.on_controller_changed.append(self._moved)
 
     def _moved(self) -> None:
-        """Stop waiting for responses of the former controller: it may be paused or unreachable."""
+        """Stop waiting for responses of the former controller, which may be paused or unreachable."""
         client, self._client = self._client, None
         if client is not None:
             task = asyncio.get_running_loop().create_task(client.close())
@@ -66,7 +66,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """As `send` with one attempt: None if there is no controller or no response."""
+        """As `send`, but with one attempt. None if there is no controller or no response."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

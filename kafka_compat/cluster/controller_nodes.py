@@ -42,7 +42,7 @@ the event loop serves any connection again.
 
 
 class Deposed(Exception):
-    """/controller_epoch has changed since this controller's election: another one was elected."""
+    """/controller_epoch has changed since this controller's election, because another one was elected."""
 
 
 class ControllerNodes:
@@ -78,8 +78,8 @@ class ControllerNodes:
         watch_broker: Callable[[int], Watch | None],
         known: Mapping[int, BrokerInfo],
     ) -> dict[int, BrokerInfo | MalformedNode]:
-        """All registered brokers; a registration may change while its broker lives. If a registration becomes
-        malformed, the broker's entry in `known` is used.
+        """All registered brokers. A registration may change while its broker is alive. If a registration
+        becomes malformed, the broker's entry in `known` is used.
         """
         ids = []
         for name in await self._children(znodes.BROKER_IDS, watch):
@@ -115,7 +115,7 @@ class ControllerNodes:
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
-        """The existing ones of these topics."""
+        """Those of these topics that exist."""
         topics = list(names)
         found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
@@ -133,13 +133,13 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """The existing states of these partitions; a malformed one is watched."""
+        """The existing states of these partitions. Malformed states are watched."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read again with the watch: the node may be repaired between the two.
+                    # Read again with a watch, because the node may be repaired between the two reads.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again
@@ -169,7 +169,7 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """The partitions in /admin/preferred_replica_election; the watch also reports its creation. A
+        """The partitions in /admin/preferred_replica_election. The watch also reports the node's creation. A
         malformed node is deleted, as in Kafka, because it would block the tool that writes it.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
@@ -184,7 +184,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """The content of /admin/reassign_partitions; the watch also reports its creation."""
+        """The content of /admin/reassign_partitions. The watch also reports the node's creation."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)
@@ -215,7 +215,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """The brokers that reported failed log directories; their notices are deleted."""
+        """The brokers that reported failed log directories. Their notices are deleted."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -224,7 +224,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are deleted."""
+        """The states that leaders older than Kafka 2.7 wrote themselves. Their notices are deleted."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -331,10 +331,10 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Write a state; return whether it was written, and the present content. `lost`: an earlier attempt
-        got no response.
+        """Write a state; return whether it was written, and the present content. `lost`: the response to an
+        earlier attempt was lost.
 
-        A malformed node is overwritten: only the controller writes states, and it knows the previous one.
+        A malformed node is overwritten, since only the controller writes states, and knows the old one.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -382,7 +382,7 @@ class ControllerNodes:
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
-        """Create /partitions and /partitions/P; False if the topic is deleted."""
+        """Create /partitions and /partitions/P. Return False if the topic is deleted."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
                 await self._guarded(epoch_znode_version, [stores.Create(path)])
@@ -395,7 +395,7 @@ class ControllerNodes:
     async def write_topic(
         self, topic: TopicState, epoch_znode_version: int, *, keeps_added: bool = True
     ) -> None:
-        """Replace a topic's assignment, see WriteTopic. Raises Deposed."""
+        """Replace a topic's assignment (see WriteTopic). Raises Deposed."""
         path = znodes.topic_path(topic.name)
         while True:
             data, stat = await self._store.get(path)
@@ -409,8 +409,8 @@ class ControllerNodes:
                 return
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Delete a topic's nodes. Its own node, its settings and the deletion request come last, in one
-        transaction: a new topic of that name could otherwise lose its settings. Raises Deposed.
+        """Delete a topic's nodes. The topic's own node, its settings and the deletion request come last, in
+        one transaction; a new topic of the name could otherwise lose settings. Raises Deposed.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
@@ -432,7 +432,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """Write the rest of /admin/reassign_partitions, or delete the node if nothing is left."""
+        """Write the remainder of /admin/reassign_partitions, or delete the node if none is left."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)

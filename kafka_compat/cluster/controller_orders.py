@@ -27,8 +27,8 @@ class Fence:
         """The highest controller epoch received."""
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """The error for an outdated request: it was meant for an earlier registration of this broker
-        (KIP-380), or another controller was elected since.
+        """The error for an outdated request, which was meant for an earlier registration of this broker
+        (KIP-380) or sent by a controller that has been replaced.
         """
         if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH

@@ -2,9 +2,9 @@
 
 Rules
 1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.
-2. A broker whose session is lost resigns at once; its requests and writes under way are fenced by its epoch.
+2. A broker whose session is lost resigns at once. Its requests and writes in flight are fenced by its epoch.
 3. A controller whose node is deleted by an operator resigns and runs for election again, as in Kafka.
-4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread:
+4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread,
    when this broker is elected, or after startup if it may be elected.
 5. A standalone broker is the controller as long as it runs, without an election. Its term begins with the
    first request that needs a controller.
@@ -70,7 +70,7 @@ class ControllerService:
         self.term: ControllerTerm | None = None
         """The present term; None while this broker is not the controller."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
-        """See rule 5."""
+        """Whether this broker is standalone, as in rule 5."""
         self._beginning = asyncio.Lock()
         self._times: Lazy[ControllerTimes] = Lazy(_new_times)
         self.controller_id = NOBODY
@@ -103,12 +103,12 @@ class ControllerService:
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Become the controller of a store that no other broker uses: see rule 5."""
+        """Become the controller of a store that no other broker uses (rule 5)."""
         self._held = store, epoch
         self._name(self._broker_id)
 
     async def get_ready(self) -> None:
-        """Import the controller's modules in advance: see rule 4."""
+        """Import the controller's modules in advance (rule 4)."""
         await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
@@ -120,7 +120,7 @@ class ControllerService:
         self._name(NOBODY)
 
     async def begin(self) -> bool:
-        """Start the term if this broker is the controller; return whether it is."""
+        """Start the term if this broker is the controller, and return whether it is."""
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
@@ -186,7 +186,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # After any failure: a broker that does not know the controller is of no use.
+                # Retry after any failure, since a broker that does not know the controller is useless.
                 log.exception("Watching the controller failed; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
@@ -238,7 +238,7 @@ class ControllerService:
             log.error("The controller failed and resigned", exc_info=failure)
             with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
-            # Give another broker the chance: what failed here may fail here again.
+            # Let another broker be elected, because the failure may recur on this broker.
             await asyncio.sleep(FAILURE_PAUSE_S)
 
     def _new_term(

@@ -1,4 +1,4 @@
-"""Settings that the controller takes from its broker."""
+"""Controller settings, derived from the settings of its broker."""
 
 from __future__ import annotations
 

@@ -112,9 +112,9 @@ class ControllerTerm:
             await self._channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The machine's reply to a request that `make` builds with its ID; None if the term is over.
+        """The machine's reply to a request, which `make` builds with a request ID. None if the term is over.
 
-        `make` is called when the request is processed: the controller has read all topics by then.
+        `make` is called when the request is processed, by which time the controller has read all topics.
         """
         if self._over:
             return None
@@ -180,7 +180,7 @@ class ControllerTerm:
                 await asyncio.sleep(RETRY_S)
 
     def _watch(self, path: str, job: Job) -> Watch | None:
-        """A watch that queues `job`; None if the path is watched already."""
+        """A watch that queues `job`; None if the path is already watched."""
         if path in self._watched:
             return None
         self._watched.add(path)
@@ -194,7 +194,7 @@ class ControllerTerm:
 
     async def _elected(self) -> events.Event:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
-        # A watch of an interrupted attempt may be lost with it; a second one only reads once more.
+        # The watch of an interrupted attempt may be lost; a second watch only causes one more read.
         self._watched.clear()
         await nodes.enable_features(version)
         # A newly elected controller reads every state anyway.
@@ -293,7 +293,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # It was malformed before, and its deletion may have been requested.
+        # The node was malformed before, and the deletion of the topic may have been requested.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 
@@ -355,7 +355,7 @@ class ControllerTerm:
                         events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
-        """Carry out an effect; return the event with its outcome."""
+        """Carry out an effect, and return the event with its outcome."""
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):

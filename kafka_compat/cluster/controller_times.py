@@ -1,7 +1,7 @@
-"""Statistics of the controller: its current state and how long its work takes, by the states of Kafka's
+"""Statistics of the controller: its present state and the duration of its work, by the states of Kafka's
 controller.
 
-Kept across all terms, on every broker that may become controller: its events are few.
+The statistics are kept across all terms, on every broker that may become controller.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ControllerTimes:
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
         self.waited = Durations()
-        """How long events were queued."""
+        """The times for which events were queued."""
         self.sent: dict[int, Durations] = {}
         """Response times of requests to each broker."""
         self.state = IDLE
@@ -95,7 +95,7 @@ class ControllerTimes:
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """Measure the handling of an event; a failed one, which ends the term, is not counted."""
+        """Measure the handling of an event. A failure, which ends the term, is not counted."""
         began_s = time.monotonic()
         self._begins(event)
         try:

@@ -1,4 +1,4 @@
-"""Conversion between the controller's values and Kafka's request and response messages. Pure.
+"""Conversion between the controller's values and Kafka's request and response messages. No I/O.
 
 The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
 """
@@ -214,7 +214,7 @@ def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse
 def isr_changes(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
 ) -> dict[TopicPartition, IsrChange]:
-    """The changes that an AlterPartition of this version requests, without topics that `names` lacks."""
+    """The changes requested by an AlterPartition of this version, without topics that `names` lacks."""
     changes: dict[TopicPartition, IsrChange] = {}
     for topic in request.topics:
         name = _topic_name(topic, version, names)

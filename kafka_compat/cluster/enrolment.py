@@ -2,11 +2,11 @@
 settings, and does so again after a session expires.
 
 Rules
-1. As long as the broker runs, it is registered or retries: no failure ends the attempts. Unexpected errors
-   are logged and retried, too.
+1. As long as the broker runs, it is registered or retries. No failure ends the attempts; unexpected errors
+   are also logged and retried.
 2. A session in which registration failed is closed before the next attempt, because it might hold a
    registration that blocks it.
-3. A broker that does not support a finalized feature of the cluster does not register again: it stops.
+3. A broker that does not support a finalized feature of the cluster does not register again but stops.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s`: how long to wait for the registration of the broker's previous run to expire."""
+        """`wait_s`: the maximum wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the present registration (KIP-380)."""
         self._current = current
@@ -57,7 +57,7 @@ class Enrolment:
         self._info: BrokerInfo
         self._reentering = False
         self.is_leaving = False
-        """Set when the broker leaves: sessions are no longer replaced."""
+        """Whether the broker is leaving, so that sessions are no longer replaced."""
 
     async def enter(self, info: BrokerInfo) -> None:
         """Register in the current session and start dependent parts. Raises NodeExists if another broker has
@@ -101,7 +101,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """Make one attempt with a new session; return whether it succeeded. Raises only CannotGoOn."""
+        """Make one attempt with a new session, and return whether it succeeded. Raises only CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

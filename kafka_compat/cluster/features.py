@@ -1,8 +1,8 @@
 """Finalized features of the cluster, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
 
-The controller creates the node; ApiVersions reports its version as the epoch. Kafka 3.9 with ZooKeeper has no
-feature that can be finalized, and neither has this broker: a node that names one was written by other
-software, and a broker that does not support a finalized feature may not join the cluster.
+The controller creates the node; ApiVersions reports its version as the epoch. Neither Kafka 3.9 with
+ZooKeeper nor this broker has a feature that can be finalized. A node that names a feature was written by
+other software, and a broker that does not support a finalized feature may not join the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnsupportedFeatures(CannotGoOn):
 
 
 class FinalizedFeatures:
-    """Follows /feature; the broker stops when the node names features."""
+    """Follows /feature, and stops the broker when the node names features."""
 
     def __init__(
         self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None

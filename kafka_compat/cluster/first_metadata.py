@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 FIRST_TOPICS_S = 2.0
-"""How long startup waits for topics after it has received the brokers."""
+"""Maximum time that startup waits for topics after it has received the brokers."""
 
 
 class FirstMetadata:
@@ -23,5 +23,5 @@ class FirstMetadata:
         if has_topics or not self.expects_topics:
             self.received.set()
         else:
-            # All topics may be in deletion, or their nodes malformed.
+            # There may be none: all topics may be in deletion, or their nodes malformed.
             asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.received.set)

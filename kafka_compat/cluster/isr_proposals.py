@@ -1,8 +1,8 @@
-"""ISR proposals of leaders, sent to the controller by AlterPartition (KIP-497): all pending ones in one
+"""ISR proposals of leaders, sent to the controller by AlterPartition (KIP-497): all pending proposals in one
 request, one request at a time.
 
-Every proposal gets a result, whatever the controller responds and whatever fails on the way: a leader without
-a result would never propose again, and its partition would stop committing once a follower fails.
+Every proposal gets a result, regardless of the response and of failures, because a leader without a result
+would never propose again, and its partition would stop committing once a follower fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION: Final = 3
 RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
-"""Backoff after an unexpected failure: it may recur, and each occurrence is logged."""
+"""Backoff after an unexpected failure, because it may recur and each occurrence is logged."""
 ANSWERS_AT_ONCE: Final = 100
 """The number of results delivered before yielding to the event loop."""
 _NO_EPOCH: Final = -1
@@ -82,7 +82,7 @@ class IsrProposals:
             self._task = asyncio.get_running_loop().create_task(self._send_all())
 
     async def close(self) -> None:
-        """Stop sending; pending proposals get no result."""
+        """Stop sending. Pending proposals never get a result."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -99,7 +99,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # A leader that gets an unknown error proposes again.
+                # Report an unknown error, after which a leader proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
@@ -125,7 +125,7 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # Such as a stale broker epoch: this broker registers again and then has another epoch.
+            # For example a stale broker epoch, which changes when this broker registers again.
             log.info("AlterPartition failed with %s; retrying", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 

@@ -5,7 +5,7 @@ Rules (Kafka 3.9 with ZooKeeper)
 1. A request from a controller that has been replaced is rejected: STALE_CONTROLLER_EPOCH.
 2. A partition's leader epoch must increase; a known or older state gets STALE_CONTROLLER_EPOCH, and an older
    StopReplica FENCED_LEADER_EPOCH (-1, unknown, and -2, topic being deleted, are accepted).
-3. While this broker holds a log of another topic with the same name: INCONSISTENT_TOPIC_ID.
+3. While this broker has a log of another topic with the same name, the state gets INCONSISTENT_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Leaderships(Protocol):
     """Interface notified of leadership changes of this broker."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """This broker became leader of a partition."""
+        """Report that this broker became leader of a partition."""
 
     def stopping(self, topic: str, partition: int) -> None:
-        """This broker is no longer leader of a partition, or no longer holds it."""
+        """Report that this broker is no longer leader of a partition, or no longer has a replica of it."""
 
 
 class LeaderState(NamedTuple):
@@ -84,7 +84,7 @@ class ReplicaStates:
         self._min_insync_replicas = min_insync_replicas
 
     def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
-        """Become leader or follower of the partitions; return the result of each."""
+        """Become leader or follower of the partitions, and return the result of each."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
@@ -165,9 +165,9 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Stop holding these partitions; return the result of each, once deleted ones cannot reappear.
+        """Drop these partitions, and return the result of each, once deleted partitions cannot reappear.
 
-        `turn` yields to the event loop; None if the caller may block it.
+        `turn` yields to the event loop. None: the caller may block the loop.
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []

@@ -41,7 +41,7 @@ class LocalOrders:
         return LeaderAndIsrAnswered(self._broker_id, error, partitions)
 
     async def stop(self, effect: effects.SendStopReplica) -> StopReplicaAnswered:
-        """The result covers the partitions to delete."""
+        """Stop replicas. The result covers the partitions to delete."""
         deleted = {item.partition for item in effect.partitions if item.delete}
         stops = [StopState(*item.partition, item.leader_epoch, item.delete) for item in effect.partitions]
         error, partitions = _answer(

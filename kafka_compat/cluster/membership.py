@@ -1,12 +1,12 @@
 """Cluster membership of one broker, which may be standalone: registration, the controller link, and the
 leading and following of partitions.
 
-Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register`, then, when the
+Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register` and, once the
 broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `close`. If startup fails at any
 step, `leave` and `close` are called. After `close` the sequence may start again.
 
-Only the store decides whether a broker is standalone. `peering` contains the parts that need other brokers; a
-standalone broker does not load it. The controller is loaded with the first request that needs it.
+Only the store determines whether a broker is standalone. `peering` contains the parts that need other
+brokers; a standalone broker does not load them. It loads the controller on demand.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Membership:
     async def open_store(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
     ) -> StoreConnection:
-        """Open the metadata store; `config` has the broker's id afterwards. Raises StartupError.
+        """Open the metadata store, and set the broker ID in `config`. Raises StartupError.
 
-        `directory` is the first log directory; `stored_cluster_id` is that of meta.properties.
+        `directory` is the first log directory; `stored_cluster_id` is the cluster ID in meta.properties.
         """
         return await self._source.open(config, clock, directory, stored_cluster_id)
 
@@ -176,18 +176,18 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions; `local` writes those led by this broker."""
+        """The writer of transaction markers for all partitions. `local` writes to those led here."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        """The coordinators of all transactional IDs; `local` are those on this broker."""
+        """The coordinators of all transactional IDs. `local` contains the coordinators on this broker."""
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
         """Access to partitions led by other brokers; None for a standalone broker."""
         return None if self._peering is None else self._peering.remote_partitions()
 
-    # --- start
+    # --- startup
 
     async def follow_settings(self) -> None:
         """Start recording settings changes, before settings are read."""
@@ -195,8 +195,8 @@ class Membership:
             await self._peering.follow_settings()
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
-        """Become leader of partitions that need no controller, after the logs are loaded: all in a private
-        store, none in a shared one.
+        """Become leader of the partitions that need no controller, after the logs are loaded: all partitions
+        in a private store, none in a shared one.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -305,13 +305,13 @@ class Membership:
         self.service.unclean_default_changed(self._context.config.bool("unclean.leader.election.enable"))
 
     def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
-        """Handle a disk failure: report to clients and the controller that this broker no longer leads these
-        partitions.
+        """Handle a disk failure by reporting to clients and the controller that this broker no longer leads
+        these partitions.
         """
         if self._tasks is None:
             return
         if self._peering is None:
-            # The controller will report the same: no other replica can be leader.
+            # The controller will report the same, because no other replica can be leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
 
@@ -331,10 +331,10 @@ class Membership:
         assert not self._source.is_shared
         return self._source.snapshot()
 
-    # --- stop
+    # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leaderships to other brokers, if there are any."""
+        """Move leadership to other brokers, if there are any."""
         if self._peering is not None:
             await self._peering.shut_down_controlled()
 
@@ -351,7 +351,7 @@ class Membership:
         await self._source.leave()
 
     async def close(self) -> None:
-        """Close the store and everything else that is open. No request may follow."""
+        """Close the store and all other open resources. No request may follow."""
         peering, self._peering = self._peering, None
         if peering is not None:
             await peering.close()

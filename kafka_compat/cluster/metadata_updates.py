@@ -28,7 +28,7 @@ class TopicUpdate(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """An update from a controller. `topics` are those that changed."""
+    """An update from a controller. `topics` contains the changed topics."""
 
     controller_id: int
     brokers: Iterable[BrokerMetadata]
@@ -81,7 +81,7 @@ def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
-    """Group partitions by topic, also for versions before 5, in which each partition names its topic."""
+    """Group partitions by topic, even in versions before 5, in which each partition names its topic."""
     if not request.ungrouped_partition_states:
         return request.topic_states
     from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState

@@ -21,7 +21,7 @@ from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
-"""Opens the tree at a path; its changes get the times of a function in milliseconds."""
+"""Opens the tree at a path. A function supplies the times of changes in milliseconds."""
 
 
 class OwnStore:
@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Mark the store as complete: everything found on disk is in it. Until then, adoptions interrupted by
-        a crash are repeated.
+        """Mark the store as complete, that is, all topics found on disk are in the store. Until then,
+        adoptions interrupted by a crash are repeated.
         """
         if self.is_new:
             assert self._store is not None
@@ -75,7 +75,7 @@ class OwnStore:
         return {JOURNAL_NAME: self._tree.snapshot()}
 
     async def leave(self) -> None:
-        """Do nothing: the store is needed until the broker has stopped."""
+        """Do nothing, because the store is needed until the broker has stopped."""
 
     async def close(self) -> None:
         """End the session and close the journal."""

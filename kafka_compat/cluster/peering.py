@@ -1,8 +1,8 @@
 """Parts of a broker that need other brokers: the session with the shared metadata store, the controller link,
 replica fetchers, and connections.
 
-At shutdown it first stops the parts that depend on the session, then ends the session, and, when no client is
-served any more, closes the connections.
+At shutdown, the parts that depend on the session are stopped first; then the session ends, and when clients
+are no longer served, the connections are closed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 FAILURE_PAUSE_S = 1.0
 """Backoff after an error that needs intervention, such as an invalid last block in the store."""
 TELL_S = 2.0
-"""How long a controller that stops waits for brokers to receive the new leaders. One may be offline."""
+"""Maximum wait at a controller's shutdown for brokers to receive the new leaders."""
 
 
 class BrokerAddresses:
@@ -83,7 +83,7 @@ class BrokerAddresses:
         return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
-        """The controller's address; before the first metadata, from its registration."""
+        """The controller's address, taken from its registration before the first metadata arrives."""
         known = self.known(broker_id)
         if known is not None:
             return known
@@ -157,7 +157,7 @@ class Peering:
         return self._enrolment.broker_epoch
 
     def fetch_for(self, replicas: ReplicaManager) -> None:
-        """Start fetching for followed partitions from their leaders."""
+        """Start fetching followed partitions from their leaders."""
         context, config = self._context, self._context.config
         self._fetchers = ReplicaFetchers(
             context.metadata.local_id,
@@ -254,10 +254,10 @@ class Peering:
         self._fetchers.resize(config.int("num.replica.fetchers"))
         self.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
 
-    # --- stop
+    # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leaderships to other brokers by ControlledShutdown, retrying as controlled.shutdown.* say."""
+        """Move leadership to other brokers by ControlledShutdown, retrying per controlled.shutdown.*."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return

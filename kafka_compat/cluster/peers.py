@@ -12,7 +12,7 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 
 
 class Peers:
-    """One connection per queried broker; a new one if the broker's address changes."""
+    """One connection per queried broker, replaced when the broker's address changes."""
 
     def __init__(
         self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE
@@ -42,12 +42,12 @@ class Peers:
         return client
 
     def run(self, name: str, work: Work) -> None:
-        """Run a task in the background; `close` cancels it."""
+        """Run a task in the background until `close` cancels it."""
         if not self._tasks.closed:
             self._tasks.spawn(name, work)
 
     async def close(self) -> None:
-        """Close the connections; pending requests fail."""
+        """Close the connections, which fails pending requests."""
         await self._tasks.close()
         for client in self._clients.values():
             await client.close()

@@ -1,15 +1,15 @@
 """Startup recovery of a standalone broker: reconciles its metadata store with its log directories before it
-registers. At that time no controller has begun a term and no other broker can have changed anything.
+registers. At this time, no controller has begun a term, and no other broker can have changed anything.
 
 Rules
-1. The store is authoritative. A topic exists once its nodes do; missing logs are created. A deletion is
+1. The store is authoritative. A topic exists once its nodes exist; missing logs are created. A deletion is
    recorded in /admin/delete_topics first, so that a deletion interrupted by a crash is completed here.
 2. Logs of unknown topics are adopted if the store is new or was truncated, and set aside otherwise.
-3. The broker leads every partition that it holds, with itself in sync, without waiting for the controller,
-   whose LeaderAndIsr would be the same. Leader epochs are incremented, as when a broker rejoins a controller,
-   so that readers can distinguish records from before and after. Exception: if a clean stop left a log
-   unchanged and without a record in its last epoch, the epoch stays. This holds for most partitions of a
-   large broker and saves their writes to the store.
+3. The broker becomes leader of all of its partitions, with itself in sync, without waiting for the
+   controller, whose LeaderAndIsr would be the same. Leader epochs are incremented, as when a broker rejoins a
+   controller, so that readers can distinguish records from before and after. Exception: if a log is unchanged
+   since a clean shutdown and has no record in its last epoch, the epoch is kept. This holds for most
+   partitions of a large broker and saves their writes to the store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 128
-"""The number of partitions whose nodes are written in one transaction."""
+"""Maximum number of partitions whose nodes are written in one transaction."""
 
 
 class Recovery:
@@ -52,7 +52,7 @@ class Recovery:
         self._replicas = replicas
         self._malformed = malformed
         self._known_states: dict[bytes, PartitionState] = {}
-        """States by the content of their nodes: most partitions have the same state."""
+        """States by the content of their nodes, cached because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
         """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
@@ -73,7 +73,7 @@ class Recovery:
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Groups are known only now.
+            # Done now, because groups are not known earlier.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -87,7 +87,7 @@ class Recovery:
     # --- deletions that a crash interrupted
 
     async def _delete(self, name: str) -> list[int]:
-        """Delete a topic; return its partitions."""
+        """Delete a topic, and return its partitions."""
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -121,7 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, to be led by this broker in the next epoch; append the changes to `operations`."""
+        """Read a topic, whose next leader is this broker, and append the changes to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -187,7 +187,7 @@ class Recovery:
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
-        """Become leader of a topic's partitions; they are published together at the end."""
+        """Become leader of a topic's partitions. They are published together at the end."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
         )
@@ -316,9 +316,9 @@ class _AdoptedTopic:
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """Set aside directories that do not belong to the cluster, as Apache Kafka does: of topics deleted while
-    the disk was offline, or copied from elsewhere. No data is lost. Directories of topics in `left_alone`,
-    whose nodes are unreadable, wait until those are repaired.
+    """Set aside directories that do not belong to the cluster, as Apache Kafka does: directories of topics
+    that were deleted while the disk was offline, or copies from elsewhere. No data is lost. Directories of
+    topics in `left_alone`, whose nodes are unreadable, wait until those are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

@@ -46,7 +46,7 @@ class _PendingAnswer:
 
 
 class ClusterCoordinators:
-    """Coordinators as seen by a broker of a cluster: `local` are those on this broker."""
+    """All coordinators of the cluster. `local` contains the coordinators on this broker."""
 
     def __init__(self, local: Coordinators, metadata: MetadataCache, peers: Peers) -> None:
         self._local = local
@@ -122,7 +122,7 @@ class ClusterCoordinators:
             log.error("Coordinator request to broker %d: invalid response: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # The producer needs a response anyway.
+            # Respond in any case, because the producer waits.
             log.exception("Coordinator request to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)

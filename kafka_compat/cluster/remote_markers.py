@@ -50,7 +50,7 @@ class _MarkerRequest:
 
 
 class ClusterMarkerWriter:
-    """MarkerWriter for a cluster: `local` writes markers of partitions that this broker leads."""
+    """MarkerWriter for a cluster. `local` writes to the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ClusterMarkerWriter:
         peers: Peers,
         topic_exists: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`topic_exists` queries the metadata store: a broker that has just started may know no topics."""
+        """`topic_exists` queries the metadata store, since a new broker may not know the topics."""
         self._local = local
         self._metadata = metadata
         self._peers = peers
@@ -68,7 +68,7 @@ class ClusterMarkerWriter:
         metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Always true: `write` checks further, and writes no marker for deleted topics."""
+        """Always true, because `write` checks further and skips deleted topics."""
         return True
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:

@@ -1,8 +1,8 @@
 """Reads of partitions led by other brokers, as a consumer: their start and end offsets, and the records at an
 offset.
 
-For monitoring and the console, which read occasionally. The connections are separate, so a slow broker delays
-no other requests.
+For monitoring and the web console, which read occasionally. The connections are separate, so that a slow
+broker does not delay other requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CONSUMER: Final = -1
 
 
 class Bounds(NamedTuple):
-    """The log start, and the end for consumers."""
+    """The log start, and the end offset for consumers."""
 
     oldest: int
     newest: int
@@ -55,8 +55,8 @@ class RemotePartitions:
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
-        """The bounds of partitions that the broker `leader_id` leads in these epochs; partitions for which it
-        disagrees are omitted. With `committed` they end at the first open transaction.
+        """The bounds of partitions that the broker `leader_id` leads in these epochs. Partitions for which it
+        disagrees are omitted. With `committed`, the bounds end at the first open transaction.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
@@ -78,8 +78,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition with that timestamp (ms) or later, -1 if there is none;
-        partitions unknown to the broker are omitted.
+        """The first offset of each partition with this timestamp (ms) or a later one; -1 if there is none.
+        Partitions unknown to the broker are omitted.
         """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():
@@ -104,8 +104,8 @@ class RemotePartitions:
     async def batch_at(
         self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
     ) -> bytes | None:
-        """Data that begins with the batch that contains `offset`, or the next one; empty if there is none.
-        None if the broker does not know the partition, or `offset` is out of range.
+        """Data that begins with the batch that contains `offset`, or with the next batch; empty if there is
+        none. None if the broker does not know the partition, or `offset` is out of range.
         """
         # The first batch is returned whole, however large (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)

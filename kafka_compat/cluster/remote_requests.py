@@ -53,7 +53,7 @@ class UpdateMetadata:
         self._topics: list[UpdateMetadataTopicState] | None = None
 
     def request(self, broker_epoch: int) -> ControllerRequest:
-        """The request for the broker that registered with that epoch."""
+        """The request for the broker that registered with this epoch."""
 
         def make() -> Any:
             if self._topics is None:

@@ -21,7 +21,7 @@ ConnectStore = Callable[[], Awaitable[MetadataStore]]
 
 class CurrentSession(MetadataStore):
     """A store that delegates to a broker's current `session`, which the owner replaces after an expiry.
-    Operations that must not outlive their session (a controller's writes, essential watches) use the session
+    Operations that must end with their session (a controller's writes, essential watches) use the session
     itself.
     """
 
@@ -83,19 +83,19 @@ class SharedStore:
         return StoreConnection(store, cluster_id, may_lack_topics=False)
 
     async def leave(self) -> None:
-        """End the session, and with it the registration, before the rest of the broker stops: as long as a
-        replica is registered, new leaders wait for it if it was caught up recently.
+        """End the session, and with it the registration, before the other parts of the broker stop, because
+        new leaders wait for a registered replica that was recently caught up.
         """
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def close(self) -> None:
-        """Do nothing: see `leave`."""
+        """Do nothing, because `leave` has ended the session."""
 
 
 async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
-    """Generate a broker ID that no other broker has: each write of /brokers/seqid has a unique version. It is
+    """Generate a unique broker ID from the version of /brokers/seqid, which each write increments. The ID is
     kept in meta.properties.
     """
     if not config.bool("broker.id.generation.enable"):

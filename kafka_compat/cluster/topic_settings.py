@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""For a topic with unreadable settings: with the broker's defaults a compacted one would lose records."""
+"""For unreadable settings: the broker's defaults could delete a compacted topic's records."""
 
 
 class TopicSettings:
@@ -51,7 +51,7 @@ class TopicSettings:
                 self._know(change.topic, change.settings)
                 self._configure(change.topic)
             elif change.is_of_broker:
-                # Every log whose topic does not override the setting.
+                # Apply to every log whose topic does not override the setting.
                 for name in list(self._metadata.topics):
                     self._configure(name)
 
@@ -71,8 +71,8 @@ class TopicSettings:
         self._replicas.quotas.configure_topic(topic, {})
 
     async def _stored(self, topic: str) -> dict[str, str] | None:
-        """The stored settings; None if there are none. For a malformed node, its previous settings, or else
-        settings that delete nothing.
+        """The stored settings; None if there are none. For a malformed node, the previous settings, or
+        otherwise settings that delete nothing.
         """
         path = znodes.config_path("topics", topic)
         try:
@@ -101,7 +101,7 @@ class TopicSettings:
                 held.configure(config, self.overrides.min_isr(topic, partition))
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Read the settings of topics that this broker begins to hold, before their logs are created.
+        """Read the settings of topics that are new on this broker, before their logs are created.
 
         Reads without a response are retried, as in Kafka, as long as this broker runs: the controller does
         not repeat its request.
@@ -109,7 +109,7 @@ class TopicSettings:
         for topic in topics:
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
-                # Meanwhile a notice or another request may have caused a read: that result is newer.
+                # A notice or another request may have caused a read meanwhile, whose result is newer.
                 if topic not in self.overrides:
                     self._know(topic, stored or {})
 

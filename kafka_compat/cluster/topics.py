@@ -1,5 +1,5 @@
-"""Creation, extension and deletion of topics: this broker writes requests to the store, the controller
-carries them out, and UpdateMetadata reports the result.
+"""Creation, extension and deletion of topics. This broker writes requests to the store, the controller
+carries them out, and UpdateMetadata reports the results.
 
 Only the controller accepts client requests, as in Kafka with ZooKeeper: other brokers respond NOT_CONTROLLER.
 Topics that are created automatically are written by the broker that receives the request. All methods raise
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""Sufficient for a deletion if all brokers concerned are online. One may just have failed."""
+"""Maximum wait for a deletion, sufficient if all brokers concerned are online."""
 
 
 class Topics:
@@ -68,18 +68,18 @@ class Topics:
         self._metadata_changed = asyncio.Event()
 
     async def until_brokers(self, count: int) -> None:
-        """Wait, without a limit, until so many brokers are registered."""
+        """Wait, without a limit, until this many brokers are registered."""
         while len(self._metadata.brokers) < count:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Have the controller query this broker's online replicas (KIP-112). Raises MetadataStoreError."""
+        """Let the controller query this broker's online replicas (KIP-112). Raises MetadataStoreError."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
 
     def forget_leaders(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Report to clients that this broker does not lead these partitions: no other broker can."""
+        """Report to clients that these partitions have no leader, since no other broker can become leader."""
         local, change = self._metadata.local_id, self._metadata.change()
         for name, index in lost:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
@@ -115,15 +115,15 @@ class Topics:
         with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
-            # The controller ignores it: there is nothing to wait for.
+            # Do not wait, because the controller ignores the topic.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
-        """Return an internal topic, created if it is missing: as in Kafka with the replication factor of its
-        setting, or not at all. Otherwise a first broker that serves groups before others join would hold
-        their offsets alone. A standalone broker waits for no others.
+        """Return an internal topic, created if it is missing. As in Kafka, it is created with the replication
+        factor of its setting or not at all, so that a first broker does not keep the only replica of the
+        offsets. A standalone broker does not wait for others.
         """
         brokers_max = INT32_MAX if self._may_have_peers else 1
         internal = topic_rules.internal_topic(self._config, name, brokers_max)
@@ -274,7 +274,7 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> None:
-        """Extend a topic to `count` partitions, and return when they have leaders."""
+        """Extend a topic to `count` partitions, and return when the partitions have leaders."""
         await self._check_controller()
         async with self.lock:
             if name not in self._metadata.topics:

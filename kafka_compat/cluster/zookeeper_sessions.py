@@ -1,4 +1,4 @@
-"""ZooKeeper sessions by the settings zookeeper.*: connection string, SASL, TLS, and the ACLs of the broker's
+"""ZooKeeper sessions, as set by zookeeper.*: connection string, SASL, TLS, and the ACLs of the broker's
 nodes.
 """
 
@@ -45,7 +45,7 @@ _EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSW
 
 
 def store_security(config: BrokerConfig) -> StoreSecurity:
-    """Session security, read from the files in the settings. ConfigError."""
+    """Session security, read from the files in the settings. Raises ConfigError."""
     login = _login(config)
     has_certificate = False
     security = OPEN._replace(login=login)

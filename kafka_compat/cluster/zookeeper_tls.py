@@ -1,7 +1,7 @@
-"""TLS connections to ZooKeeper by the settings zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable
-is set.
+"""TLS connections to ZooKeeper, as set by zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable is
+set.
 
-Each connection loads the current certificate files; if the files are unusable, the previous certificates stay
+Each connection loads the present certificate files. If the files are unusable, the previous certificates stay
 in use.
 """
 
@@ -32,7 +32,7 @@ class ZooKeeperTls:
     """Wraps connections to ZooKeeper in TLS."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Read the stores. ConfigError."""
+        """Read the stores. Raises ConfigError."""
         self._settings = _settings(config)
         self._context = self._read()
         self._problem = ""

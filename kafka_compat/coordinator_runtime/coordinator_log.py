@@ -52,11 +52,11 @@ class CoordinatorLog(Protocol):
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
-        """Call back once everything below `offset` is committed, or with an error if that will not happen;
-        see `is_committed` for the one error that means both.
+        """Call back once all records below `offset` are committed, or with an error if they will not be (see
+        `is_committed` for the error that means both).
 
-        The callback is called exactly once, at once if there is nothing to wait for, and for a smaller offset
-        before a larger one.
+        The callback is called exactly once, immediately if there is nothing to wait for, and for a smaller
+        offset before a larger one.
         """
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
@@ -64,8 +64,8 @@ class CoordinatorLog(Protocol):
 
 
 def is_committed(error: ErrorCode) -> bool:
-    """Whether `when_committed` reported records as committed. With NOT_ENOUGH_REPLICAS_AFTER_APPEND they are,
-    although on fewer replicas than min.insync.replicas.
+    """Whether `when_committed` reported records as committed. With NOT_ENOUGH_REPLICAS_AFTER_APPEND they are
+    committed, but on fewer replicas than min.insync.replicas.
     """
     return error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -77,4 +77,4 @@ STORE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""Maps an error of the log to the one for a coordinator's client; other errors depend on the request."""
+"""Maps errors of the log to errors for a coordinator's client. Other errors depend on the request."""

@@ -1,7 +1,7 @@
 """Loading of a shard: drops superseded records of the log before any of them is decoded.
 
-A log that is not compacted yet holds many records per key, and all but the last are superseded: machines need
-not see them. The result is the same as replaying every record in order; see the rules in `runtime.py`.
+A log that is not compacted yet contains many records per key. All but the last are superseded and skipped.
+The result is the same as from replaying every record in order (see the rules in `runtime.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ outcome of its transaction is not in the log yet.
 
 
 _Latest = dict[bytes, tuple[bytes, int]]
-"""By key the last value, and the offset after its batch. Deleted keys are absent."""
+"""The last value of each key, and the offset after its batch. Deleted keys are absent."""
 
 
 class Loader:

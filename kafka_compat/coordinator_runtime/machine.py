@@ -1,4 +1,4 @@
-"""Interface of a coordinator's state machine, which holds the state of one group or one transactional ID.
+"""Interface of a coordinator's state machine, which contains the state of one group or one transactional ID.
 
 A machine does no I/O and has no clock. Events carry the time, and each returns an Output. Only `replay`
 changes the state that is stored in the log; see `runtime.py`.
@@ -53,8 +53,8 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """All results of one event. `notes` are log lines; `has_effects`: there are effects other than responses
-    and a write.
+    """All results of one event. `notes` are log lines. `has_effects`: there are effects besides responses and
+    a write.
     """
 
     responses: list[tuple[Waiter, Any]] = field(default_factory=list)
@@ -107,13 +107,13 @@ class Machine(Protocol[R_in]):
         """Apply the end of a producer's transaction."""
 
     def loaded(self, now: Now) -> Output:
-        """Start after all records in the log have been replayed."""
+        """Start, after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
         """Handle the result of a Write: committed and replayed, or (error) failed or unresolved."""
 
     def tick(self, now: Now) -> Output:
-        """Handle everything that is due."""
+        """Handle all deadlines that have passed."""
 
     def unload(self) -> Output:
-        """Respond to waiting requests: this broker is no longer the coordinator."""
+        """Respond to waiting requests, because this broker is no longer the coordinator."""

@@ -23,7 +23,7 @@ from kafka_compat.storage.records.records import Record, build_batch, control_re
 
 _READ_BYTES: Final = 1024 * 1024
 _PART_RECORDS: Final = 500
-"""Replay yields after each batch: a larger one is replayed in parts."""
+"""Maximum number of records per replayed part: replay yields after each part of a batch."""
 
 
 class PartitionCoordinatorLog:
@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Kafka's brokers always give commits this value, and their tools show it.
+            # Kafka's brokers always use this value for commits, and their tools show it.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )

@@ -7,11 +7,12 @@ Rules
 2. An event of a machine yields at most one batch of records. The batch is appended at once; the response that
    depends on it is parked.
 3. A record is replayed when it is committed (below the high watermark) and while a shard is loaded. Only a
-   machine's `replay` changes its logged state. So the state of a machine equals that of one just loaded from
-   the committed part of the log, and no visible state can be lost. Until then a change is a separate value in
-   the machine ("staged", "pending"). Records that are committed together are replayed in log order.
+   machine's `replay` changes its logged state. The state of a machine therefore always equals the state
+   loaded from the committed part of the log, and visible state is never lost. Until then a change is a
+   separate value in the machine ("staged", "pending"). Records that are committed together are replayed in
+   log order.
 4. After its records were replayed, the machine's `written` is called and responds. It is called exactly once,
-   also when the append is rejected, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and after
+   even if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after
    `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout the records stay in the log and are replayed if
    they are committed later.
 5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
@@ -19,8 +20,7 @@ Rules
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while others are still loading. A dead
    machine is removed.
-7. Unloading fails the pending writes of every machine, then has it respond to other waiting requests, and
-   removes it.
+7. Unloading fails each machine's pending writes, lets it respond to other requests, and removes it.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class CoordinatorRuntime(Generic[M, R]):
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
         """The loading times of the last shards."""
 
-    # Life
+    # Lifecycle
 
     def close(self) -> None:
-        """Stop all timers and respond to waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and respond to waiting requests. Later requests get COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
         for index in list(self._shards):
             self.unload(index)
@@ -108,7 +108,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.timers.call_later(interval_ms, call)
 
     def run_cooperatively(self, work: Iterator[int]) -> None:
-        """Run long work between requests until the runtime is closed; see `scheduler.run_cooperatively`."""
+        """Run long work between requests until the runtime is closed (see `scheduler.run_cooperatively`)."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:
@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard of which this broker became leader. With `delay` loading begins after this returns."""
+        """Load a shard of which this broker became leader; with `delay`, after this returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -148,7 +148,7 @@ class CoordinatorRuntime(Generic[M, R]):
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All work of loading in small pieces, each with its size; see `run_cooperatively`."""
+        """All work of loading, in small pieces that yield their sizes (see `run_cooperatively`)."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -217,7 +217,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def shard_of(self, key: str) -> int:
-        """The partition of the topic that a key belongs to; the topic must exist."""
+        """The partition of the topic to which a key belongs. The topic must exist."""
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
@@ -231,12 +231,12 @@ class CoordinatorRuntime(Generic[M, R]):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
     def host(self, key: str, machine: M) -> RunningMachine[M]:
-        """Activate a new machine; the key must not be refused."""
+        """Activate a new machine. `refusal` of the key must be NONE."""
         running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
-        """Whether the machine's shard is still led; otherwise it sends nothing."""
+        """Whether this broker still leads the machine's shard; otherwise the machine's output is dropped."""
         return running.shard.state is not ShardState.FAILED
 
     def now(self) -> Now:
@@ -286,7 +286,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
-        """Handle committed records; the log calls this in order."""
+        """Handle committed records. The log calls this in order."""
         shard = append.running.shard
         appends = shard.appends
         if error and not is_committed(error):

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""Long work yields to the event loop after so many pieces, or after so much time."""
+"""The time after which long work yields to the event loop."""
 _LOOK_SIZE: Final = 20
 """The amount of work between two clock readings."""
 
@@ -22,8 +22,8 @@ class Scheduler(Protocol):
         """Milliseconds on a monotonic clock of unspecified origin."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        """Call once, after at least `delay_ms`, and never before this returns. With 0 it is called before any
-        request that is not read yet.
+        """Call a function once, after at least `delay_ms`, and never before this returns. With 0, it is
+        called before any request that is not read yet.
         """
 
 
@@ -51,7 +51,7 @@ def run_cooperatively(
     """Run `work` in slices, the first one now, so that other requests are served in between. Each piece
     yields its size; a piece of size 1 takes some microseconds.
 
-    It continues while `is_wanted()` is true; an exception ends it.
+    It continues while `is_wanted()` is true. An exception ends it.
     """
     if not is_wanted():
         return

@@ -33,7 +33,7 @@ class RunningMachine(Generic[M]):
 
 
 class Append(Generic[M]):
-    """An uncommitted batch in the log. `end_offset` is the offset after it; its machine gets one result for
+    """An uncommitted batch in the log. `end_offset` is the offset after it. Its machine gets one result for
     it.
     """
 

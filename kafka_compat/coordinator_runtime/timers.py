@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 _CANCELLED_MIN = 100
-"""Fewer canceled deadlines are left in the queue."""
+"""Minimum number of canceled deadlines at which the queue is cleaned."""
 
 
 class Deadline:
@@ -28,8 +28,8 @@ class Deadline:
 
 
 class Timers:
-    """Deadlines, earliest first. Canceled ones stay queued until they are due, or until more than half of a
-    long queue is canceled: each heartbeat replaces a deadline that was minutes away.
+    """Deadlines, earliest first. Canceled deadlines stay queued until they are due, or until more than half
+    of a long queue is canceled, because each heartbeat replaces a deadline that was minutes away.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -58,7 +58,7 @@ class Timers:
             deadline.cancel()
 
     def one_less(self) -> None:
-        """Account for a canceled or expired deadline."""
+        """Count a canceled or expired deadline."""
         self._live -= 1
         if not self._live:
             self._queue.clear()

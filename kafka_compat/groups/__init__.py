@@ -1,1 +1,1 @@
-"""Consumer groups as their coordinator keeps them: members, generations and committed offsets."""
+"""Consumer groups, as managed by the coordinator: members, generations and committed offsets."""

@@ -1,8 +1,8 @@
 """The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
-It finds the group and passes the event to it; the runtime does the rest. Each response goes to the callback
-of its request: at once, or when the records that it depends on are committed. Each callback is called exactly
-once, even if this broker loses the shard or stops.
+It finds the group of each request and passes the event to it; the runtime does the remaining work. Each
+response is passed to the callback of its request, at once or when the records that it depends on are
+committed. Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 
 class GroupProgress(NamedTuple):
-    """The state, members and committed offsets of a group; `committed` is a live view."""
+    """The state, members and committed offsets of a group. `committed` is a live view."""
 
     state: GroupState
     members: int
@@ -54,8 +54,8 @@ FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]
 class GroupCoordinator:
     """All classic groups of one broker.
 
-    `partition_exists` says whether a topic has a partition; offsets for others are rejected. `now_ms` is the
-    time of day.
+    `partition_exists` returns whether a topic has a partition; offsets for other partitions are rejected.
+    `now_ms` is the time of day.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class GroupCoordinator:
     # Lifecycle
 
     def start(self) -> None:
-        """Start to check for expired offsets every offsets.retention.check.interval.ms."""
+        """Start the checks for expired offsets, every offsets.retention.check.interval.ms."""
         self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
@@ -99,13 +99,13 @@ class GroupCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """Take over a shard that this broker now leads. A long log is read in steps; until then the shard is
-        loading.
+        """Load a shard of which this broker became leader. A long log is read in steps, during which the
+        shard is loading.
         """
         self._runtime.load(index, leader_epoch)
 
     def unload(self, index: int) -> None:
-        """Give up a shard that this broker no longer leads."""
+        """Unload a shard that this broker no longer leads."""
         self._runtime.unload(index)
 
     def shard_of(self, group_id: str) -> int:
@@ -113,8 +113,8 @@ class GroupCoordinator:
         return self._runtime.shard_of(group_id)
 
     def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Process the committed marker of a transaction in a shard: its offsets become visible, or are
-        discarded.
+        """Process the committed marker of a transaction in a shard, which makes its offsets visible or
+        discards them.
         """
         self._runtime.end_transaction(index, producer_id, committed)
 
@@ -143,7 +143,7 @@ class GroupCoordinator:
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Clients take this to mean "rejoin", and the rebalance may well be lost.
+            # Clients rejoin on this error, and the rebalance may have been lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
@@ -164,7 +164,7 @@ class GroupCoordinator:
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Sessions restart once the shard is loaded.
+            # Accepted, because sessions restart once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -225,9 +225,9 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Committed offsets, of all partitions that have one if `partitions` is None.
+        """Return committed offsets; those of all partitions if `partitions` is None.
 
-        With `require_stable`, partitions with a commit in progress are UNSTABLE_OFFSET_COMMIT (KIP-447).
+        With `require_stable`, partitions with a commit in progress return UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:
@@ -250,7 +250,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets; `respond` gets one error for all if the whole group is at fault."""
+        """Delete offsets. `respond` gets one error for all if it concerns the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
@@ -328,7 +328,7 @@ class GroupCoordinator:
     # Administration
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Groups in any of these states and of any of these types, ignoring case; empty filters match all."""
+        """Groups in any of these states and of any of these types, ignoring case. Empty filters match all."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
@@ -364,7 +364,7 @@ class GroupCoordinator:
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]
     ) -> None:
-        """Delete groups; responds when each one is deleted or rejected."""
+        """Delete groups. Responds when each group is deleted or rejected."""
         waiting = dict.fromkeys(group_ids)
         errors: dict[str, ErrorCode] = {}
 
@@ -386,7 +386,7 @@ class GroupCoordinator:
     # Finding groups
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """The group, or the error if this broker rejects the request; `missing` for an unknown group."""
+        """Find a group, or the error with which the request is rejected; `missing` for an unknown group."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error

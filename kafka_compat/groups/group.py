@@ -1,10 +1,10 @@
-"""One classic group as its coordinator sees it: the rebalance state machine and the group's offsets.
+"""One classic group, as managed by its coordinator: the rebalance state machine and the group's offsets.
 
 Rules
 - A member commits in its own generation, and not between the end of a rebalance and its assignment.
 - Group-less ("simple") commits, generation -1, are for groups without members.
 - Offsets become visible once their records are committed. A deletion writes tombstones and takes effect once
-  they are committed; an offset committed again meanwhile stays.
+  the tombstones are committed; an offset that is committed again meanwhile is kept.
 - A group without members and offsets is deleted when its last offset expires, or by request.
 """
 
@@ -47,7 +47,7 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
 
 
 class OffsetsStored(NamedTuple):
-    """A commit whose record is written. `errors` is its result, except for the `partitions` written."""
+    """A commit whose record is being written. `errors` is the result, except for the written `partitions`."""
 
     waiter: Waiter
     partitions: tuple[TopicPartition, ...]
@@ -56,9 +56,9 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion of offsets, and with `whole_group` of the group.
+    """A deletion of offsets, and with `whole_group` also of the group.
 
-    `answer` goes to `waiter` on success; expiry of offsets has no waiter.
+    `answer` is passed to `waiter` on success. Expiry of offsets has no waiter.
     """
 
     whole_group: bool
@@ -81,8 +81,8 @@ class Group:
         self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """OffsetCommit, which also counts as a heartbeat of its member; or TxnOffsetCommit (KIP-447), which
-        does not and may arrive during a rebalance.
+        """Process an OffsetCommit, which also counts as a heartbeat of its member, or a TxnOffsetCommit
+        (KIP-447), which does not and may arrive during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -141,7 +141,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """OffsetDelete (KIP-496): rejected for topics to which the group's members subscribe."""
+        """Process an OffsetDelete (KIP-496). It is rejected for topics to which members subscribe."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -156,7 +156,7 @@ class Group:
         if deleted:
             self._write_tombstones(deleted, waiter, answer)
         else:
-            # The group is kept as it is, even if it only awaits its first member.
+            # Keep the group unchanged, even if it only waits for its first member.
             self._outbox.respond(waiter, answer)
         return out
 
@@ -166,7 +166,7 @@ class Group:
         )
 
     def delete(self, waiter: Waiter) -> Output:
-        """DeleteGroups: delete an empty group with all its offsets."""
+        """Process a DeleteGroups: delete an empty group with all of its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
@@ -214,8 +214,8 @@ class Group:
     # The runtime's events
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record of this group: with `replay_end_marker` the only code that changes the
-        mirror of the log.
+        """Apply a committed record of this group. Only this method and `replay_end_marker` change the mirror
+        of the log.
         """
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
@@ -227,14 +227,14 @@ class Group:
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """Start from the stored generation: all records are replayed."""
+        """Start with the stored generation, after all records are replayed."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a write: its records are committed and replayed, or it failed with an error."""
+        """Complete a write, whose records are committed and replayed, or which failed with an error."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -270,7 +270,7 @@ class Group:
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """Stop coordinating: waiting members get an error and find the new coordinator."""
+        """Stop coordinating. Waiting members get an error and look up the new coordinator."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
@@ -285,7 +285,7 @@ class Group:
     # Administration
 
     def describe(self) -> GroupDescription:
-        """DescribeGroups; only a stable group includes subscriptions and assignments."""
+        """Describe the group, with subscriptions and assignments only if it is stable."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,
@@ -305,7 +305,7 @@ class Group:
         )
 
     def overview(self) -> GroupOverview:
-        """ListGroups."""
+        """The group's entry in ListGroups."""
         return GroupOverview(self.group_id, self.rebalance.protocol_type or "", self.rebalance.state)
 
 

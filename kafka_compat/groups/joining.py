@@ -32,7 +32,7 @@ class Joining:
         self._new_member_id = new_member_id
 
     def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """JoinGroup of a member whose session timeout has been checked."""
+        """Process a JoinGroup, whose session timeout has been checked."""
         out = self._outbox.begin()
         if not self._has_room_for(request.member_id):
             self._rebalance.remove(request.member_id)
@@ -80,7 +80,7 @@ class Joining:
 
     def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
         if request.group_instance_id is not None:
-            # No client does this: static members get no id in advance. Kafka fails on it, too.
+            # No client does this, because static members get no id in advance. Kafka also fails on it.
             self._rebalance.refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._rebalance.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
@@ -151,7 +151,7 @@ class Joining:
         member.session_timeout_ms = request.session_timeout_ms
         replaced = self._roster.awaiting_join.pop(member.member_id, None)
         if replaced is not None:
-            # The client has abandoned that request and retried.
+            # The client has abandoned the earlier request and retried.
             self._rebalance.refuse_join(replaced, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self._roster.awaiting_join[member.member_id] = waiter
 
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # An older client that leads assigns again, so the response names its previous id.
+            # An older client that is leader assigns again, so the response names its previous id.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )
@@ -187,7 +187,7 @@ class Joining:
     # Leaving
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """LeaveGroup; v3 and later name several members."""
+        """Process a LeaveGroup, which since v3 names several members."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

@@ -1,4 +1,4 @@
-"""The offsets of one group: committed, not yet committed, pending in transactions, and expired.
+"""Offsets of one group: committed, staged, pending in transactions, and expired.
 
 Rules
 - Only `replay` and `replay_end_marker` change what mirrors the log: `committed`, and for each producer the
@@ -6,8 +6,8 @@ Rules
   (KIP-447).
 - A commit is staged from its append until its record is committed or its client gets an error. Staged
   partitions are also unstable, and do not expire.
-- A transaction's offset becomes visible with its commit marker, unless a later one was written outside
-  transactions. A deletion outside transactions also covers what open transactions wrote before it.
+- A transaction's offset becomes visible with its commit marker, unless a later offset was written outside
+  transactions. A deletion outside transactions also covers earlier offsets of open transactions.
 - Offsets do not expire while an open transaction is about to commit.
 """
 
@@ -75,7 +75,7 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """End a producer's transaction: show its offsets, unless committed again later, or discard them."""
+        """End a producer's transaction: publish its offsets, unless committed again later, or drop them."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)

@@ -1,22 +1,22 @@
-"""Rebalance state machine of one classic group: members, generations and assignments. Pure: events and the
-time are inputs; responses and records go into the `outbox`. `joining.py` handles JoinGroup and LeaveGroup,
-`group.py` the offsets.
+"""Rebalance state machine of one classic group: members, generations and assignments. It does no I/O: events
+and the time are inputs; responses and records are added to the `outbox`. `joining.py` handles JoinGroup and
+LeaveGroup, `group.py` handles the offsets.
 
 Rules
 - A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires or changes its supported
   protocols, and when the leader rejoins. It ends when every member has joined, or when the longest rebalance
-  timeout of any member has passed; then members that have not joined are removed, except static ones.
+  timeout of any member has passed; members that have not joined by then are removed, except static members.
 - The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again while new members
   arrive, up to the rebalance timeout (KIP-134).
 - Joining ends in COMPLETING_REBALANCE with a new generation, a leader and a protocol that all members share.
   The leader's SyncGroup contains the assignment; it is distributed when its record is committed, and the
   group is STABLE. A member that has not sent SyncGroup within the rebalance timeout is removed, and the group
   rebalances.
-- From JoinGroup v4 a new member first receives an id and must rejoin with it before its session expires
+- Since JoinGroup v4, a new member first receives an id and must rejoin with it before its session expires
   (KIP-394).
 - A static member that returns without an id takes its former place without a rebalance, unless the chosen
-  protocol changes; its previous id is fenced (KIP-345). From JoinGroup v9 the response tells a returning
-  leader that it leads and need not assign (KIP-814).
+  protocol changes; its previous id is fenced (KIP-345). Since JoinGroup v9, the response states that a
+  returning leader is leader and need not assign (KIP-814).
 - A member expires when its session timeout has passed since its last request. New members have five minutes
   until their first rebalance completes; after that, members that wait for a response cannot expire.
 - A member that is removed while it waits for a response gets one.
@@ -68,7 +68,7 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 """The error for members if their generation cannot be written."""
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
-"""New members wait for others in a long JoinGroup, perhaps longer than their session timeout."""
+"""Session timeout of new members, whose first JoinGroup may last longer than their own timeout."""
 
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
@@ -179,7 +179,7 @@ class Rebalance:
             self.outbox.note(f"removing member {member_id}: it has not joined in time")
             self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
-            # Only static members are left and none has returned: their sessions decide.
+            # Only static members are left, and none has returned. Wait until their sessions expire.
             self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
             return
         self.generation_id += 1
@@ -223,7 +223,7 @@ class Rebalance:
     # Syncing
 
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
-        """SyncGroup: the leader sends the assignment, the other members receive theirs."""
+        """Process a SyncGroup. The leader sends the assignments, and each member receives its own."""
         out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
@@ -273,7 +273,7 @@ class Rebalance:
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
-        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to rejoin."""
+        """Process a heartbeat. Returns REBALANCE_IN_PROGRESS if the member must rejoin."""
         error = self.check_member(member_id, group_instance_id)
         if error:
             return error
@@ -353,7 +353,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """Record the failure of a write; returns the error for the members."""
+        """Record the failure of a write, and return the error for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
         return error
@@ -451,8 +451,8 @@ class Rebalance:
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     """All topics to which any member subscribes; None if a subscription cannot be parsed.
 
-    This is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
-    expiring (KIP-211) or being deleted (KIP-496): every version of ConsumerProtocolSubscription begins with
+    Needed so that offsets of subscribed topics neither expire (KIP-211) nor are deleted (KIP-496). The broker
+    reads no other part of the consumer protocol: every version of ConsumerProtocolSubscription begins with
     the version and an array of topic names.
     """
     topics: set[str] = set()

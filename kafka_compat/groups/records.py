@@ -24,7 +24,7 @@ _GROUP_KEY_VERSION: Final = 2
 
 
 class MemberSnapshot(NamedTuple):
-    """A member as stored: only the metadata of the chosen protocol survives a restart, as in Kafka."""
+    """A stored member. As in Kafka, only the metadata of the chosen protocol survives a restart."""
 
     member_id: str
     group_instance_id: str | None
@@ -82,7 +82,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """The record; None for another kind of record. Raises MalformedRequest for invalid bytes."""
+    """Decode a record. None for another kind of record. Raises MalformedRequest for invalid bytes."""
     version = int.from_bytes(key[:2], "big", signed=True)
     if version in _OFFSET_KEY_VERSIONS:
         offset_key = decode(OffsetCommitKey, version, key, 2)
@@ -151,7 +151,7 @@ def _decode_group(data: bytes) -> GroupSnapshot:
                 member.client_id,
                 member.client_host,
                 member.session_timeout,
-                # Before rebalance timeouts existed (KIP-62) the session timeout stood for both.
+                # Before rebalance timeouts existed (KIP-62), the session timeout served as both.
                 member.session_timeout if version == 0 else member.rebalance_timeout,
                 member.subscription,
                 member.assignment,

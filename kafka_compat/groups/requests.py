@@ -33,7 +33,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """A JoinGroup. The last two fields depend on the request's version (KIP-394, KIP-814)."""
+    """A JoinGroup. The last two fields depend on the version of the request (KIP-394, KIP-814)."""
 
     member_id: str
     group_instance_id: str | None

@@ -1,5 +1,5 @@
-"""The members of a group: which one leads, which protocol is selected, and their waiting requests.
-`rebalance.py` decides when.
+"""The members of a group: the leader, the selected protocol, and the waiting requests. `rebalance.py` decides
+when these change.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Roster:
     """The members of one group.
 
     `members` keeps the order of arrival, which breaks ties: the longest-standing member succeeds a leader
-    that has left. `pending` holds ids that were assigned but not used yet (KIP-394); such members count for
-    the completion of a rebalance and for nothing else. `unsynced` are the members whose SyncGroup of this
-    generation has not arrived yet.
+    that has left. `pending` contains ids that were assigned but not used yet (KIP-394); such members count
+    only for the completion of a rebalance. `unsynced` are the members whose SyncGroup of this generation has
+    not arrived yet.
     """
 
     __slots__ = (
@@ -121,7 +121,7 @@ class Roster:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Ensure that the leader is a member that has joined; False if none has."""
+        """Ensure that the leader is a member that has joined. Return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self.leader_id not in self.awaiting_join:
@@ -136,7 +136,7 @@ class Roster:
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with the most votes: each member votes for its first one that all support."""
+        """The protocol with the most votes. Each member votes for its first one that all support."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)

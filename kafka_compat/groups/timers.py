@@ -1,4 +1,4 @@
-"""Deadlines of one group, as data: the group sets them, and the runtime asks for the earliest one."""
+"""Deadlines of one group, as data: the group sets them, and the runtime reads the earliest one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Timers:
         return due
 
     def take(self, timer: Timer, now_ms: int) -> bool:
-        """Remove a due timer; False if an earlier one has canceled or moved it meanwhile."""
+        """Remove a due timer. Return False if an earlier timer has canceled or moved it meanwhile."""
         deadline_ms = self._deadlines_ms.get(timer)
         if deadline_ms is None or deadline_ms > now_ms:
             return False

@@ -45,7 +45,7 @@ class ZooKeeperOffsets:
         return ErrorCode.NONE
 
     async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
-        """The stored offset; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        """The stored offset; if there is none, NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
         if self._metadata.partition(topic, partition) is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

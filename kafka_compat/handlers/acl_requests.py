@@ -1,7 +1,7 @@
-"""Shared parts of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
+"""Shared code of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
 
-An unassigned number becomes UNKNOWN, which matches nothing. UNKNOWN itself, 0, is invalid in a request: Kafka
-closes the connection.
+An unassigned number becomes UNKNOWN, which matches nothing. UNKNOWN itself, 0, is invalid in a request, and
+the connection is closed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WireFilter(Protocol):
 
 
 def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
-    """Raise HungUp if one of the codes is UNKNOWN."""
+    """Raise HungUp if any of the codes is UNKNOWN."""
     if not all(codes):
         log.info("Closed the connection from %s: it sent an ACL with UNKNOWN elements", ctx.client_host)
         raise HungUp
@@ -49,7 +49,7 @@ def member(kind: type[M], code: int) -> M:
 
 
 def filter_of(wire: WireFilter, version: int) -> Filter:
-    """The filter of a request. Version 0 has no pattern types: it means literal patterns."""
+    """The filter of a request. Version 0 has no pattern types and means literal patterns."""
     pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
     return Filter(
         acls.PatternFilter(

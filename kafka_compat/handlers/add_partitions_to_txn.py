@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction before it writes to them (KIP-98).
 
-Up to version 3 a producer sends it for itself; if one of its partitions does not exist, none is added. From
-version 4 on partition leaders send batches of transactions: to verify that a partition is in a transaction
-before they append to it, or, for producers of transaction.version 2, to add it (KIP-890).
+Up to version 3, a producer sends it for itself; if any of the partitions does not exist, none is added. Since
+version 4, partition leaders send batches of transactions, to verify that a partition is in a transaction
+before they append to it, or, for producers of transaction.version 2, to add the partition (KIP-890).
 """
 
 from __future__ import annotations

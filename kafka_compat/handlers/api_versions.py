@@ -1,6 +1,6 @@
 """ApiVersions (key 18): the APIs and versions that this broker serves, derived from its handlers.
 
-An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). From version 3 on clients
+An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). Since version 3, clients
 name their software, and the response includes the supported and finalized features (KIP-584).
 """
 

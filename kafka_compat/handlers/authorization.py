@@ -94,7 +94,7 @@ def require_cluster(ctx: RequestContext, operation: Operation) -> None:
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """The error if the client may not use the settings of a resource; a broker's belong to the cluster."""
+    """The error if the client may not use a resource's settings (a broker's are the cluster's)."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
@@ -147,7 +147,7 @@ def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: s
 
 
 def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
-    """As `allowed_operations`, for the cluster if `is_asked`; none if it may not be described."""
+    """As `allowed_operations`, for the cluster, if `is_asked`; none if the client may not describe it."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not cluster_allows(ctx, Operation.DESCRIBE):

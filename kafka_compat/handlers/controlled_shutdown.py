@@ -1,5 +1,5 @@
-"""ControlledShutdown (key 7): move the leaderships of a broker that is about to stop. Served by the
-controller only; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
+"""ControlledShutdown (key 7): move leadership from a broker that is shutting down. Served by the controller
+only; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""CreateTopics (key 19): create topics; each one succeeds or fails individually. Version 5 returns the
-settings in force, 6 reports an exceeded quota of created partitions (KIP-599), 7 returns the topic id.
+"""CreateTopics (key 19): create topics; each succeeds or fails individually. Version 5 returns the effective
+settings, 6 reports an exceeded quota of created partitions (KIP-599), and 7 returns the topic ID.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""KRaft's controller has the same limit: one request must not block all others."""
+"""The limit of KRaft's controller, so that one request does not block all others."""
 _STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
-"""Topics of one request created, or deleted, in parallel."""
+"""Maximum number of topics of one request that are created, or deleted, in parallel."""
 
 
 @handler(0, 7)
@@ -105,7 +105,7 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Before other errors, as in Kafka: kafkajs sends counts of -1 to find out just that.
+        # Checked before other errors, as in Kafka, because kafkajs sends counts of -1 to detect this error.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

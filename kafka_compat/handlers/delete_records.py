@@ -1,11 +1,11 @@
 """DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
 (KIP-107).
 
-The response is sent when the new start is on this broker's disk and the logs of all live replicas start
-there; followers learn it with their next fetch. Partitions that exceed the request's timeout get
-REQUEST_TIMED_OUT, but their records are deleted. If the start cannot be stored, on a full disk for instance,
-the error is KAFKA_STORAGE_ERROR, after which clients retry: the records can no longer be read, but could
-reappear after a crash.
+The response is sent when the new log start is on this broker's disk and the logs of all live replicas start
+there; followers receive it with their next fetch. Partitions that exceed the request's timeout get
+REQUEST_TIMED_OUT, but their records are deleted. If the log start cannot be stored, for example because the
+disk is full, the error is KAFKA_STORAGE_ERROR, on which clients retry: the records can no longer be read, but
+might reappear after a crash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): delete topics by name, from version 6 on also by topic id (KIP-516)."""
+"""DeleteTopics (key 20): delete topics by name or, since version 6, by topic ID (KIP-516)."""
 
 from __future__ import annotations
 

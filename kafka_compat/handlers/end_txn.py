@@ -1,7 +1,7 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-The response is sent once the decision is committed to `__transaction_state`: the markers follow whatever
-happens. From version 2 on a replaced producer gets PRODUCER_FENCED (KIP-588). With version 5 every
+The response is sent once the decision is committed to `__transaction_state`, after which the markers follow
+in any case. Since version 2, a replaced producer gets PRODUCER_FENCED (KIP-588). With version 5 every
 transaction has its own epoch, and the response contains the next one, or a new producer id when all epochs
 are used up (KIP-890 part 2).
 """

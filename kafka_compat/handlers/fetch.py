@@ -103,7 +103,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 def _planned(
     ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an error response if the session is invalid."""
+    """Resolve the session of the request. Returns an error response if the session is invalid."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -119,8 +119,8 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Remove unreadable topics from the plan. A session keeps them: they may become readable."""
-    # Only loaded with an authorizer.
+    """Remove unreadable topics from the plan, but not from the session, because they may become readable."""
+    # Imported here because it is needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
-Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created when a
-group's coordinator is first requested, `__transaction_state` when a transactional id's is.
+Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created at the
+first request for a group, `__transaction_state` at the first request for a transactional ID.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def _after_creation(
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
     if any(key not in denied for key in keys):
-        # Failures become COORDINATOR_NOT_AVAILABLE, on which clients retry.
+        # Return COORDINATOR_NOT_AVAILABLE after a failure, so that clients retry.
         with suppress(KafkaError):
             await ctx.services.topics.ensure_internal(topic)
     return await ctx.long_work.finish(_answers(ctx, request, denied))

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): keep a member alive, and tell it when to rejoin. Version 3 adds static members
+"""Heartbeat (key 12): keep a member alive, and report when it must rejoin. Version 3 adds static members
 (KIP-345).
 """
 

@@ -1,8 +1,8 @@
 """InitProducerId (key 22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
-Without a transactional id any new producer id is suitable. With one the epoch is raised, which fences every
-older producer of that id, and an open transaction is aborted first. From version 3 on a producer may send its
-identity (KIP-360); from version 4 on a replaced one gets PRODUCER_FENCED (KIP-588).
+Without a transactional ID, any new producer ID is suitable. With a transactional ID, an open transaction is
+aborted and the epoch is incremented, which fences all older producers of that ID. Since version 3, a producer
+may send its identity (KIP-360); since version 4, a replaced producer gets PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations

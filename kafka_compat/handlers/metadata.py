@@ -1,9 +1,9 @@
 """Metadata (key 3): brokers, the controller, and topics by name or id, with auto-creation of topics if
 enabled.
 
-Versions: in 0 an empty list means all topics, in later ones null does; 4 lets the client forbid creation; 8
-to 10 return authorized operations; 10 adds topic ids, 12 lookup by id. The addresses are those of the
-listener to which the client is connected.
+Versions: in version 0 an empty list means all topics, in later versions null; 4 lets the client forbid
+creation; 8 to 10 return authorized operations; 10 adds topic IDs, 12 lookup by ID. The addresses are those of
+the listener to which the client is connected.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 def _topics(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
-    """The existing topics; names to be created are added to `missing`."""
+    """The existing topics. Names of topics to create are added to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []
@@ -124,7 +124,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # As in CreateTopics, which rejects all of them, too.
+        # As in CreateTopics, all topics are rejected.
         log.warning(
             "%s requested %d topics that do not exist, with %d partitions; one request may create at most %d",
             ctx.client_host,

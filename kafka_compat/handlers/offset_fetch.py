@@ -99,7 +99,7 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
 def _committed(
     ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
-    """The group's offsets of the requested partitions; None means all that the client may see."""
+    """The group's offsets for the requested partitions. None means all that the client may see."""
     groups = ctx.services.groups
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): the end offset of an epoch, by which readers detect truncation (KIP-101,
+"""OffsetForLeaderEpoch (key 23): the end offset of an epoch, from which readers detect truncation (KIP-101,
 KIP-320).
 """
 

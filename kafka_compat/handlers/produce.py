@@ -5,8 +5,8 @@ sent once this replica has the records; with acks=all (-1) once every in-sync re
 format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
-(KIP-890); otherwise a client of version 11 gets TRANSACTION_ABORTABLE, others INVALID_TXN_STATE. From version
-12 on this request itself registers the partition.
+(KIP-890); otherwise a client of version 11 gets TRANSACTION_ABORTABLE, others INVALID_TXN_STATE. Since
+version 12, this request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Validated = dict[int, ValidatedBatches | StorageError]
 """Validation results from other threads, by the identity of the data in the request."""
 
 QUICK_PARTITIONS_MAX: Final = 32
-"""Checking and appending so many small batches takes less time than reading the clock for each."""
+"""Maximum number of small batches that are checked and appended without reading the clock for each."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
@@ -104,7 +104,7 @@ async def _when_verified(
     return _append_all(ctx, request, denied, verification.take(), validated)
 
 
-# Requests that may be long
+# Long requests
 
 
 def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
@@ -134,7 +134,7 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
-    """Append partition after partition. Those of a transaction are checked individually and appended
+    """Append to one partition at a time. The batches of a transaction are checked individually and appended
     together, since the coordinator's confirmation is valid only until the next event.
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
@@ -230,7 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request in order; `denied` are the errors of unauthorized ones."""
+    """Appends to the partitions of one request in order. `denied`: errors of unauthorized ones."""
 
     __slots__ = (
         "_acks",
@@ -261,7 +261,7 @@ class _Appends:
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
-        """Start a topic; returns its name, None if the topic is unknown."""
+        """Start a topic, and return its name; None if the topic is unknown."""
         ctx = self._ctx
         self._partitions = []
         answer: TopicProduceResponse = _new(TopicProduceResponse)
@@ -313,7 +313,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Ask whether the transaction includes the partitions in which it has no records yet; None if no
+    """Verify that the transaction includes the partitions in which it has no records yet. None if no
     verification is needed.
     """
     broker = ctx.services
@@ -369,7 +369,7 @@ def _append(
     verified: PartitionErrors,
     ready: ValidatedBatches | StorageError | None,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """The result so far; with a partition and offset if acks requires waiting for that offset."""
+    """The result so far, with a partition and an offset if acks requires waiting for that offset."""
     broker = ctx.services
     if name is None:
         return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0

@@ -69,7 +69,7 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
     """The error of a batch whose transaction does not include the partition."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Clients without support for verification retry on this error.
+        # Return an error on which clients without support for verification retry.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"
@@ -95,7 +95,7 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
 
     Each topic is decided once; an unauthorized transactional id fails the whole request.
     """
-    # Not loaded by a broker without an authorizer.
+    # Imported here because it is needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72, KIP-714): accept metrics of a client, to be exposed with the broker's at /metrics.
+"""PushTelemetry (key 72, KIP-714): accept metrics of a client, exposed with the broker's metrics at /metrics.
 
 Decompression and OTLP parsing run in another thread. No authorization is required, as in Kafka.
 """

@@ -1,5 +1,5 @@
-"""SaslHandshake (key 17): choose the SASL mechanism (KIP-43). Out of order, or on a listener without SASL:
-ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
+"""SaslHandshake (key 17): choose the SASL mechanism (KIP-43). Out of order, or on a listener without SASL, it
+returns ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shared parts of the delegation token APIs: which clients may use them, and when tokens are enabled."""
+"""Shared code of the delegation token APIs: which clients may use them, and whether tokens are enabled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Whether the client is authenticated, and not by a token: tokens could otherwise be extended forever."""
+    """Whether the client is authenticated, but not by a token, which could be extended forever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
     protocol = next(item.security_protocol for item in listeners if item.name == name)

@@ -1,8 +1,8 @@
 """TxnOffsetCommit (key 28): store offsets of a group as part of a transaction.
 
-They become visible when the transaction commits. From version 3 on the member's generation fences members
-that a rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE, and
-from version 5 on this request adds the group to the transaction (KIP-890).
+They become visible when the transaction commits. Since version 3, the member's generation fences members that
+a rebalance has replaced (KIP-447). Since version 4, clients support TRANSACTION_ABORTABLE; since version 5,
+this request adds the group to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _commit(
 
 
 def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None if no
+    """Verify that the group's partition of `__consumer_offsets` is in the transaction. None if no
     verification is needed.
     """
     broker = ctx.services
@@ -142,7 +142,7 @@ def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCo
     for (topic, partition), error in errors.items():
         yield None
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
-            # Clients of that age crash on the other error (KAFKA-7296).
+            # Clients of these versions crash on the other error (KAFKA-7296).
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         topics.setdefault(topic, TxnOffsetCommitResponseTopic(name=topic)).partitions.append(
             TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error)

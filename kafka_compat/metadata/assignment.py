@@ -1,6 +1,6 @@
-"""Replica assignment of new partitions to brokers and racks. Pure.
+"""Replica assignment of new partitions to brokers and racks. No I/O.
 
-Rules, those of Kafka's AdminUtils
+Rules, as in Kafka's AdminUtils
 1. Leaders are assigned round-robin, from a random start for each topic, so that small topics are spread over
    all brokers.
 2. The followers shift by one in each round, so that the leaders of a broker do not share the same followers.
@@ -25,9 +25,9 @@ def assign_replicas(
 ) -> list[tuple[int, ...]]:
     """Assign replicas to `partitions` new partitions, the preferred leader first.
 
-    `racks` are the brokers, all or none of them with a rack; `replication_factor` is at most their number.
-    `start` is the index of partition 0's leader, `shift` the offset of the first follower after it; both are
-    random unless given. `first_partition` is the number of the first new partition.
+    `racks` contains the brokers, all or none of them with a rack; `replication_factor` is at most their
+    number. `start` is the index of partition 0's leader, and `shift` the distance from the leader to the
+    first follower; both are random by default. `first_partition` is the number of the first new partition.
     """
     brokers = alternating(racks)
     rack_count = len(set(racks.values()))
@@ -39,7 +39,7 @@ def assign_replicas(
         if partition and partition % count == 0:
             shift += 1
         first = (start + partition) % count
-        # Without racks every broker is in the same one.
+        # Without racks, all brokers are in the same rack.
         followers = _followers(brokers, racks, first, shift * rack_count, replication_factor)
         assignment.append((brokers[first], *followers))
     return assignment

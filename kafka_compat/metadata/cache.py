@@ -1,4 +1,4 @@
-"""Metadata cache of this broker, which handlers read without waiting.
+"""Metadata cache of this broker, for handlers to read without waiting.
 
 The values are immutable: a reader may keep them. All changes are made through `MetadataCache.change`, which
 publishes them to the subscribers of the feed.
@@ -43,7 +43,7 @@ class MetadataCache:
     # --- reading
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """The leader if it is registered; None if there is none or it is not."""
+        """The leader, if it is registered; otherwise None."""
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
@@ -55,7 +55,7 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """Another topic with the same metric names; None if there is none."""
+        """Another topic whose metric names collide; None if there is none."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -67,7 +67,7 @@ class MetadataCache:
     # --- changing
 
     def change(self) -> MetadataChange:
-        """Start a change, which is visible to readers at once and to subscribers when it is published."""
+        """Start a change. Readers see it at once, subscribers when it is published."""
         return MetadataChange(self)
 
     def put_topic(self, topic: TopicMetadata) -> None:

@@ -16,14 +16,14 @@ from kafka_compat.metadata.incremental_changes import Change, Operation
 
 
 async def names(store: MetadataStore) -> list[str]:
-    """The names of the existing resources. MetadataStoreError."""
+    """The names of the existing resources. Raises MetadataStoreError."""
     from kafka_compat.telemetry.resources import resource_names
 
     return await resource_names(store)
 
 
 async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """All settings of a resource, which need not exist. KafkaError."""
+    """All settings of a resource, which need not exist. Raises KafkaError."""
     from kafka_compat.telemetry.resources import resource_settings
     from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
 
@@ -44,7 +44,7 @@ def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Check the operations of an incremental change. KafkaError."""
+    """Check the operations of an incremental change. Raises KafkaError."""
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
             verb = Operation(change.operation).name
@@ -58,7 +58,7 @@ async def change(
     new_settings: Callable[[dict[str, str]], dict[str, str]],
     validate_only: bool,
 ) -> None:
-    """Replace the settings of a resource; without settings it is deleted. KafkaError, MetadataStoreError."""
+    """Replace a resource's settings, or delete it without any. Raises KafkaError, MetadataStoreError."""
     from kafka_compat.telemetry.resources import put_resource, resource_settings
     from kafka_compat.telemetry.subscriptions import subscription
 

@@ -101,7 +101,7 @@ class ConfigManager:
     # --------------------------------------------------------------------------------------------------
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """The settings of a resource, limited to `keys` unless it is empty or None. KafkaError."""
+        """The settings of a resource, limited to `keys` unless it is empty or None. Raises KafkaError."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -116,17 +116,17 @@ class ConfigManager:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
 
     async def client_metrics_resources(self) -> list[str]:
-        """The names of the client metrics resources. MetadataStoreError."""
+        """The names of the client metrics resources. Raises MetadataStoreError."""
         return await client_metrics.names(self._store)
 
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
     ) -> list[ConfigEntry]:
-        """The settings of a topic with these overrides."""
+        """All settings of a topic with these overrides."""
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """The settings that a topic overrides. KafkaError."""
+        """The settings that a topic overrides. Raises KafkaError."""
         with store_errors_mapped():
             return await self._stored("topics", topic)
 
@@ -162,7 +162,7 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """AlterConfigs: replace all settings of a resource. KafkaError.
+        """Replace all settings of a resource, for AlterConfigs. Raises KafkaError.
 
         `denied` is raised for a valid request of an unauthorized client.
         """
@@ -180,8 +180,8 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """IncrementalAlterConfigs (KIP-339): change some settings of a resource. KafkaError; `denied` as
-        above.
+        """Change some settings of a resource, for IncrementalAlterConfigs (KIP-339). Raises KafkaError.
+        `denied` is as in `alter`.
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)
@@ -338,7 +338,7 @@ def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
 
 
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
-    """Log which settings of a topic have no effect yet."""
+    """Log the settings of a topic that have no effect yet."""
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:

@@ -1,4 +1,4 @@
-"""Rules for dynamic broker settings, with Kafka's error messages. Pure."""
+"""Rules for dynamic broker settings, with Kafka's error messages. No I/O."""
 
 from collections.abc import Mapping, Sequence
 
@@ -57,7 +57,7 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def refusal(error: ConfigError) -> str:
-    """Kafka's error message for contradictory settings, which differs from the one at startup."""
+    """Kafka's error message for contradictory settings, which differs from the message at startup."""
     if error.name in ("listeners", "advertised.listeners"):
         return f"Error creating broker listeners from '{error.value}': {error.reason}"
     return f"requirement failed: {error.name} {error.reason}"

@@ -2,7 +2,7 @@
 
 The cache is the snapshot. A delta contains its version and the changes, and is published after they are in
 the cache. Subscribers are called on the event loop in the order of subscription and must return quickly. If a
-subscriber changes the metadata itself, the others receive that version after this one.
+subscriber changes the metadata itself, the other subscribers receive that version after this one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ConfigChange:
         self.names = names
         """The changed settings of a broker; empty if unknown."""
         self.is_local = is_local
-        """Whether this broker stored them, so that the other brokers must be notified."""
+        """Whether this broker stored the settings, so that other brokers must be notified."""
 
     @property
     def topic(self) -> str | None:
@@ -72,13 +72,13 @@ class MetadataDelta:
         self.grown: list[TopicMetadata] = []
         """Topics with added partitions, in their new state."""
         self.deleted: list[TopicMetadata] = []
-        """Deleted topics, in their last state. One that was replaced by another of its name is in `created`,
-        too.
+        """Deleted topics, in their last state. A topic that was replaced by another of the same name is also
+        in `created`.
         """
         self.partitions: list[tuple[str, PartitionMetadata]] = []
         """Existing partitions with a new leader, ISR, epoch or replicas."""
         self.broker_ids: set[int] = set()
-        """Brokers that are new or have changed endpoints or a changed rack."""
+        """Brokers that are new, or whose endpoints or rack changed."""
         self.removed_broker_ids: set[int] = set()
         self.controller_changed = False
         self.config_changes: list[ConfigChange] = []
@@ -107,7 +107,7 @@ class MetadataFeed:
 
     def __init__(self) -> None:
         self.version = 0
-        """The version of the metadata, equal to that of the last delta."""
+        """The version of the metadata, which is that of the last delta."""
         self._subscribers: list[Subscriber] = []
         self._unpublished: deque[MetadataDelta] = deque()
         self._is_publishing = False
@@ -133,7 +133,7 @@ class MetadataFeed:
                 try:
                     subscriber(published)
                 except Exception:
-                    # The other subscribers must be notified all the same.
+                    # Continue, because the other subscribers must still be notified.
                     log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs operations on a set of settings (KIP-339). Pure."""
+"""IncrementalAlterConfigs operations on a set of settings (KIP-339). No I/O."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -28,7 +28,7 @@ class Change(NamedTuple):
 def changed(
     old: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
-    """The settings after an IncrementalAlterConfigs request. KafkaError."""
+    """The settings after an IncrementalAlterConfigs request. Raises KafkaError."""
     settings = dict(old)
     for change in changes:
         check_operation(change)

@@ -34,7 +34,7 @@ class ProducerIds:
 
 
 async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerIdBlock:
-    """Give a broker the next block, by compare-and-set on /latest_producer_id_block."""
+    """Assign the next block to a broker, by compare-and-set on /latest_producer_id_block."""
     path = znodes.PRODUCER_ID_BLOCK
     while True:
         await store.ensure(path)
@@ -50,8 +50,8 @@ async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerId
 
 
 async def skip_used_ids(store: MetadataStore, broker_id: int, highest_used: int) -> None:
-    """Skip the IDs of a block up to `highest_used`, which was found in a log. A log directory that another
-    broker wrote contains its producers, and reused IDs would make new records look like retries.
+    """Skip the IDs of a block up to `highest_used`, which was found in a log. A log directory written by
+    another broker contains that broker's producers, and reused IDs would make new records look like retries.
     """
     path = znodes.PRODUCER_ID_BLOCK
     await store.ensure(path)

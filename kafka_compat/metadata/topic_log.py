@@ -1,5 +1,5 @@
-"""Log lines about created, extended and deleted topics, and about changes of leadership, with one line for
-many partitions.
+"""Log lines about created, extended and deleted topics and about leader changes, with one line for many
+partitions.
 """
 
 from __future__ import annotations

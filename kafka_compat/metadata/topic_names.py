@@ -37,7 +37,7 @@ def check_topic_name(topic: str) -> None:
 
 
 def collision_key(topic: str) -> str:
-    """Topics with equal keys have equal metric names ('.' is '_' there), so only one may exist."""
+    """The key by which metric names collide ('.' becomes '_' there). Only one topic with a key may exist."""
     return topic.replace(".", "_")
 
 

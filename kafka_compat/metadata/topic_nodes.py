@@ -1,4 +1,4 @@
-"""New topics: their nodes in the metadata store, and the resulting metadata values. Pure."""
+"""New topics: nodes in the metadata store, and the resulting metadata values. No I/O."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def partition_nodes(
 
 
 def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
-    """The same partitions as values of the metadata cache, in order."""
+    """The partitions of `partition_nodes` as values of the metadata cache, in order."""
     return tuple(
         PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
         for index, brokers in sorted(replicas.items())

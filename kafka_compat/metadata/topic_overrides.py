@@ -22,7 +22,7 @@ class TopicOverrides:
         self._overriding: dict[str, set[str]] = {}
         """The topics that override a setting, by its name."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        """Results for equal settings: most topics override none."""
+        """Shared results for topics with the same settings, because most topics override none."""
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
@@ -55,7 +55,7 @@ class TopicOverrides:
         return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
-        """The log settings of a topic: its overrides, else the broker's settings, else Kafka's defaults."""
+        """The log settings of a topic: its overrides, then the broker's settings, then Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
             overrides = topic_rules.internal_configs(self._config, topic)
@@ -74,7 +74,7 @@ class TopicOverrides:
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""
         text = self.of(topic).get("min.insync.replicas")
-        # An invalid value (an older version may have stored it) is ignored, as in `log_config`.
+        # An invalid value, perhaps stored by an older version, is ignored, as in `log_config`.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:

@@ -30,7 +30,7 @@ DEFAULT = -1
 """A number of partitions or replicas that means the broker's default (KIP-464)."""
 
 CHANGE_TIMEOUT_MS = 15_000
-"""The time limit for a change by the controller; then the client gets REQUEST_TIMED_OUT."""
+"""The time limit for a change by the controller, after which the client gets REQUEST_TIMED_OUT."""
 
 
 class InternalTopic(NamedTuple):
@@ -110,7 +110,7 @@ def replicas_for(
     *,
     may_be_away: bool = False,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of each partition of a new topic: as assigned, else spread over the brokers and racks.
+    """The replicas of each partition of a new topic, as assigned or spread over the brokers and racks.
 
     With `may_be_away` an assignment may name offline brokers, as in Kafka with ZooKeeper.
     """
@@ -131,7 +131,7 @@ def replicas_for(
 
 
 def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
-    """Each broker's rack, if there are enough brokers. KafkaError if only some brokers have a rack."""
+    """Each broker's rack, if there are enough brokers. Raises KafkaError if only some brokers have a rack."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -152,7 +152,7 @@ def added_replicas(
     assignments: Sequence[Sequence[int]] | None,
     brokers: Mapping[int, BrokerMetadata],
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of the partitions that extend a topic to `count`; `present` are those of the others."""
+    """The replicas of the partitions that extend a topic to `count`. `present` are the existing replicas."""
     added = count - len(present)
     if added == 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")

@@ -1,14 +1,14 @@
 """Acceptance of connections on one listening socket, including when the process runs out of file descriptors.
 
 Rules
-1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them does not block the event
-   loop.
-2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would take one of them
-   is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns the lowest
-   free number, so the number of a new connection shows how many are in use.
-3. When no descriptor is left, a spare one is released to accept the connection and close it: rejecting a
-   client at once is better than leaving it in the backlog, and the loop does not spin.
-4. This is logged once per QUIET_S, with advice.
+1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of connections does not block the
+   event loop.
+2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would use a reserved
+   descriptor is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns
+   the lowest free number, so the number of a new connection shows how many are in use.
+3. When no descriptor is left, a spare one is released to accept the connection and close it. Rejecting a
+   client at once is better than leaving it in the backlog, and the event loop does not spin.
+4. A shortage of descriptors is logged once per QUIET_S, with advice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Descriptors:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes files if more than this many are open; returns whether it did."""
+        """Closes files if more than this many are open, and returns whether it closed any."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0
@@ -59,7 +59,7 @@ class Descriptors:
                 self._spare = -1
 
     def give_spare(self) -> bool:
-        """Close the spare descriptor to free its number; False if there is none."""
+        """Close the spare descriptor to free its number. Return False if there is none."""
         if self._spare < 0:
             return False
         os.close(self._spare)
@@ -130,7 +130,7 @@ class Acceptor:
         self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
 
     def let_go(self) -> None:
-        """Stop accepting for good; the listening socket stays open."""
+        """Stop accepting permanently. The listening socket stays open."""
         if self._retry is not None:
             self._retry.cancel()
         if self._listening.fileno() >= 0:

@@ -7,7 +7,7 @@ Rules
    instead.
 2. When connections arrive faster than max.connection.creation.rate of the broker or the listener, the
    listener delays the last one, and accepts others only after it (KIP-612).
-3. When they arrive from one address faster than its connection_creation_rate, they are accepted, left
+3. When connections arrive from one address faster than its connection_creation_rate, they are accepted, left
    unserved for the throttle time of the address, and closed.
 4. Connections beyond max.connections.per.ip of an address are closed at once.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Maximum of connections delayed by rule 3, which hold descriptors; further ones are closed at once."""
+"""Maximum number of connections delayed by rule 3, since they use descriptors; others are closed at once."""
 _MAPPED = "::ffff:"
 """The prefix of an IPv4 address on a dual-stack socket."""
 
@@ -64,7 +64,7 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """The limit that a setting stands for: none if it is not positive, as in Kafka."""
+    """The limit set by a setting; none if it is not positive, as in Kafka."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
@@ -89,7 +89,7 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Called when a slot may be free."""
+        """Callbacks for when a slot may be free."""
 
     def wait_ms(self, listener: str) -> int:
         """Throttle time of the listener after a new connection (rule 2)."""
@@ -189,7 +189,7 @@ class Door:
             admission.waiting.append(self._look)
 
     def close(self) -> None:
-        """Close the connections that wait."""
+        """Close the waiting connections."""
         if self._waits is not None:
             self._waits.cancel()
         if self._held is not None:
@@ -224,7 +224,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # The connection has just ended: its options cannot be set.
+                # The connection has just been closed, so its options cannot be set.
                 log.debug("A connection was closed during its setup: %s", error)
                 accepted.close()
 

@@ -1,18 +1,18 @@
 """Memory budgets shared by all connections of a server: one for requests that are incomplete or not yet
-served, one for responses that are not yet sent.
+served, and one for responses that are not yet sent.
 
 Rules of the request budget
-1. An unfinished frame that would grow beyond the budget waits in a queue; meanwhile its connection is not
-   read. Small requests (up to FIRST_BYTES) never wait.
+1. An unfinished frame that would exceed the budget waits in a queue; meanwhile its connection is not read.
+   Small requests (up to FIRST_BYTES) never wait.
 2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
    complete, so that a budget full of unfinished frames never stalls. The budget is exceeded by at most one
    frame.
-3. While the budget is used up (`short`), connections receive little at a time, so that bytes wait in the
-   kernel, and no buffer is kept for reuse.
+3. While the budget is used up (`short`), connections receive little data at a time, so that bytes wait in the
+   kernel, and buffers are not kept for reuse.
 
 Rules of the response budget
-4. While more than the budget is unsent (`short`), a connection with unsent responses of its own is not
-   served: clients that read their responses are not held up by clients that do not.
+4. While more than the budget is unsent (`short`), a connection with unsent responses is not served, so that
+   clients that do not read their responses do not delay clients that do.
 5. At twice the budget (`full`) no connection is served until there is room. `relieve` makes room by closing
    connections that have read none of their responses for STUCK_S, those with the most bytes first.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""Rule 5: a client that has not read its responses for this long is disconnected if memory is short."""
+"""The time without reading responses after which rule 5 applies to a client."""
 
 
 class WantsMemory(Protocol):
@@ -33,7 +33,7 @@ class WantsMemory(Protocol):
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Grow, and report it to the budget by `change`."""
+        """Grow, and report the growth to the budget by `change`."""
 
 
 class RequestBudget:
@@ -64,7 +64,7 @@ class RequestBudget:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Whether `who` may grow by what it wants; if not, its `grant_memory` is called when it may."""
+        """Whether `who` may grow as wanted. If not, its `grant_memory` is called when it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -77,7 +77,7 @@ class RequestBudget:
         return False
 
     def leave(self, who: WantsMemory) -> None:
-        """Remove `who` from the queue: its frame is complete, or its connection has ended."""
+        """Remove `who` from the queue, because its frame is complete or its connection is closed."""
         self._line.pop(who, None)
         if self.favoured is who:
             self.favoured = None
@@ -139,7 +139,7 @@ class AnswerBudget:
             self._call_soon(self._wake)
 
     def may_answer(self, who: HoldsAnswers) -> bool:
-        """Whether another request of `who` may be served; if not, its `go_on` is called when it may."""
+        """Whether another request of `who` may be served. If not, its `go_on` is called when it may."""
         if not self.short or (who.answer_bytes == 0 and not self.full):
             self._waiting.pop(who, None)
             return True
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """At twice the budget, close connections that do not read; returns how many."""
+        """At twice the budget, close connections that do not read, and return their number."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

@@ -1,20 +1,20 @@
-"""One client connection: it reads bytes, passes complete frames to the dispatcher, and sends responses
+"""One client connection: reads bytes, passes complete frames to the dispatcher, and sends responses
 (output.py) in the order of the requests.
 
 Rules
-1. Requests are served one after the other within a turn (turns.py). Requests left at its end are kept, and
-   reading stops until they are served.
+1. Requests are served one after the other within a turn (turns.py). Requests left at the end of the turn are
+   kept, and reading stops until they are served.
 2. While a serial request (an `async def` handler) runs, later requests of the connection wait, as in Kafka: a
    client that sends CreateTopics and then Metadata on one connection relies on it.
 3. A request is served only while the connection is below its limits for outstanding requests and unsent
-   response bytes, and while the response budget allows it (budget.py). Nothing is looked up, converted or
-   encoded for a client that does not read its responses.
-4. A request whose first bytes have arrived is read to its end as the request budget allows, even if serving
+   response bytes, and while the response budget allows it (budget.py). No work is done for a client that does
+   not read its responses.
+4. A request whose first bytes have arrived is read completely, as the request budget allows, even if serving
    is paused. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which the connection was
    read.
 5. While the connection is muted (KIP-219: its client exceeds a quota), later requests wait, and at most
-   FIRST_BYTES of them are read. A disconnect is noticed at once if no further request is waiting, otherwise
-   when the mute ends or the idle timeout passes: a mute does not keep a connection alive.
+   FIRST_BYTES of them are read. A disconnection is detected at once if no further request is waiting,
+   otherwise when the mute ends or the idle timeout passes. A mute does not keep a connection alive.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Connection:
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame; a different function before the client is authenticated."""
+        """Serves a frame. A different function is set until the client is authenticated."""
         self.authentication: Exchange | None = None
         """The state of the client's SASL authentication, if the listener requires it."""
         self.session = Session(self)
@@ -77,7 +77,7 @@ class Connection:
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
-        """Requests that are answered later, and canceled when the connection ends."""
+        """Requests with later responses, which are canceled when the connection is closed."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -87,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """_SERIAL, _MUTED, or both: no request is served. 0: none of these."""
+        """_SERIAL, _MUTED, or both, while no request is served; otherwise 0."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -108,7 +108,7 @@ class Connection:
         )
         self.respond = self._output.respond
         """Sends the response to the current request."""
-        # Otherwise a response after another one waits for the client's delayed acknowledgement, some 40 ms.
+        # Otherwise a response that follows another waits 40 ms for the client's delayed acknowledgement.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
             # A buffer that fits the cache: if the kernel grows it, large fetches use twice the CPU.
@@ -133,7 +133,7 @@ class Connection:
             turns.line_up(self, first=False)
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, and at least one; returns whether more can be served now."""
+        """Serve requests until `until_s`, at least one, and return whether more can be served now."""
         if self._reader.unserved:
             return self._serve(now_s, until_s)
         if not self._reading:
@@ -142,7 +142,7 @@ class Connection:
         return self._read(now_s, until_s)
 
     def let_in(self, principal: Principal) -> None:
-        """Serve requests as this principal's: the client is authenticated."""
+        """Serve requests for this principal, because the client is authenticated."""
         self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
@@ -150,8 +150,8 @@ class Connection:
         self._reader.min_frame_bytes = 1
 
     def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client and serve nothing more. After the delay, which slows down password guessing,
-        `answer` is called and the connection is closed.
+        """Reject the client and serve no more requests. `answer` is called and the connection is closed after
+        a delay, which slows down password guessing.
         """
         self.server.refused(self, reason)
         self.begin_serial()
@@ -164,7 +164,7 @@ class Connection:
             self.close()
 
     def hold_out(self, dispatch: Callable[[Connection, memoryview], bool], frame_max_bytes: int) -> None:
-        """Pass frames of at most that size to `dispatch` until the client is authenticated."""
+        """Pass frames of at most this size to `dispatch` until the client is authenticated."""
         self.dispatch = dispatch
         self._reader.max_frame_bytes = frame_max_bytes
         self._reader.min_frame_bytes = 0
@@ -196,7 +196,7 @@ class Connection:
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
-        """Serve the complete frames; returns whether some are left that could be served now."""
+        """Serve the complete frames, and return whether some are left that could be served now."""
         reader = self._reader
         output = self._output
         dispatch = self.dispatch
@@ -251,7 +251,7 @@ class Connection:
         return has_more
 
     def _account(self) -> None:
-        """Report the memory of this connection to the request budget, and ask it for more if needed."""
+        """Report the memory of this connection to the request budget, and request more if needed."""
         reader = self._reader
         budget = self._request_budget
         if not budget.keeps_spares:
@@ -283,7 +283,7 @@ class Connection:
         return self._reader.wants_bytes
 
     def grant_memory(self) -> None:
-        """Grow the unfinished frame: the request budget has room."""
+        """Grow the unfinished frame, because the request budget has room."""
         self._reader.grow()
         self._charge()
         self.go_on()
@@ -332,7 +332,7 @@ class Connection:
         return slot
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request; None if the request wants none."""
+        """Set the response to an earlier request; None if the request expects none."""
         if not self.closed:
             self._output.complete(slot, parts)
             if not self._reading:
@@ -344,12 +344,12 @@ class Connection:
 
     @property
     def answer_bytes(self) -> int:
-        """Bytes of responses that wait in memory."""
+        """The number of response bytes that wait in memory."""
         return self._output.memory_bytes
 
     @property
     def taken_s(self) -> float:
-        """When the client last read bytes of responses that had to wait."""
+        """The time when the client last read response bytes that had to wait."""
         return self._output.taken_s
 
     # --- flow and end
@@ -405,7 +405,7 @@ class Connection:
 
     @property
     def active_s(self) -> float:
-        """When bytes were last received, or sent after waiting."""
+        """The time when bytes were last received, or sent after waiting."""
         return max(self.last_active_s, self._output.taken_s)
 
     def frame_is_late(self, now_s: float, deadline_s: float) -> bool:
@@ -414,7 +414,7 @@ class Connection:
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Whether it holds request memory for which others wait, while its client is inactive."""
+        """Whether this connection uses request memory for which others wait, while its client is inactive."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
@@ -424,7 +424,7 @@ class Connection:
         )
 
     def release_memory(self) -> None:
-        """Release the buffers kept for reuse; called when the connection is idle."""
+        """Release the buffers kept for reuse. Called when the connection is idle."""
         self._reader.release_spare()
         self._charge()
 
@@ -433,14 +433,14 @@ class Connection:
         self.abort()
 
     def abort(self) -> None:
-        """Close at once, dropping unsent responses."""
+        """Close the connection at once, dropping unsent responses."""
         if not self.closed:
             self.closed = True
             self._loop.remove_reader(self._socket.fileno())
             self._loop.call_soon(self.connection_lost)
 
     def close(self) -> None:
-        """Close after all responses have been sent."""
+        """Close the connection after all responses have been sent."""
         if self.closed:
             return
         self._pause_reading()
@@ -449,12 +449,12 @@ class Connection:
             self.abort()
 
     def connection_lost(self) -> None:
-        """Clean up after the end of the connection, whichever side closed it."""
+        """Clean up after the connection is closed by either side."""
         if self._mute_ends is not None:
-            # The timer may have hours to run.
+            # Cancel the timer, which may have hours to run.
             self._mute_ends.cancel()
         self._output.clear()
-        # Code that still refers to the connection must not keep its buffers.
+        # Release the buffers, even if other code still refers to the connection.
         self._reader.close()
         self._socket.close()
         while self.parked:

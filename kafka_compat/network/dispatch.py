@@ -1,7 +1,7 @@
 """Decode each frame, call its API, and encode the responses in the order of the requests.
 
-A response that is available at once is sent at once; for a later one (Deferred) a slot is kept among the
-connection's responses. An invalid frame closes its connection, as in Kafka; the process continues.
+An available response is sent at once; a later response (Deferred) has a slot among the connection's
+responses. An invalid frame closes its connection, as in Kafka; the process continues.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
-"""Key, version, correlation id, and the length of the client id that follows."""
+"""Size of key, version, correlation ID, and the length of the following client ID."""
 SHORT_HEADER_BYTES: Final = 8
-"""As HEADER_BYTES, without a client id."""
+"""As HEADER_BYTES, without a client ID."""
 
 
 class AwaitedSlot(Slot):
@@ -68,7 +68,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve one frame; False if the connection must be closed."""
+        """Serve one frame. Return False if the connection must be closed."""
         try:
             return self._dispatch(connection, frame)
         except HungUp:
@@ -130,7 +130,7 @@ class Dispatcher:
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
-        """The response to a request rejected for this reason; None if it gets none."""
+        """The response to a request rejected for this reason; None if there is none."""
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -185,7 +185,7 @@ class Dispatcher:
     def _answer(
         self, connection: Connection, api: Api, version: int, correlation_id: int, result: Any
     ) -> bool:
-        """Respond to the current request; False if its connection must be closed."""
+        """Respond to the current request. Return False if its connection must be closed."""
         if result is None:
             return True
         if isinstance(result, Deferred):
@@ -243,7 +243,7 @@ class Dispatcher:
             deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
-        """Encode in the codec's thread; meanwhile later responses wait, but later requests are served."""
+        """Encode in the codec's thread. Meanwhile later responses wait, but later requests are served."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:

@@ -1,12 +1,12 @@
-"""TLS and SASL authentication that a listener requires before it serves a client's requests.
+"""TLS and SASL authentication, as required by a listener before it serves a client's requests.
 
 Rules
 1. Until a client is authenticated, its frames go to `dispatch` here, which serves only ApiVersions,
    SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
-3. Frames of a session that expires continue to pass through here: after it expires, only a new handshake is
-   served.
+3. Frames of a session with a limited lifetime continue to pass through here; after the session expires, only
+   a new handshake is served.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SaslAuthentication:
         self._connection = connection
 
     def passed(self) -> None:
-        """Serve later requests as the authenticated principal's: the exchange is complete."""
+        """Complete the exchange, and serve later requests for the authenticated principal."""
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
@@ -124,7 +124,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame of a client not yet authenticated or whose session expires; False to close."""
+        """Serve a frame of an unauthenticated client or an expiring session. False: close the connection."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

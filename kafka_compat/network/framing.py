@@ -1,15 +1,15 @@
 """Split a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
 
-Pure: no socket. The caller asks for a buffer to receive into (`writable`), reports the number of bytes read
-(`received`), and takes frames (`next_frame`) until none is left.
+No I/O. The caller requests a buffer to receive into (`writable`), reports the number of bytes read
+(`received`), and gets frames (`next_frame`) until none is left.
 
 Rules
 1. Reads go to a scratch buffer that all connections of a server share, because most reads end on a frame
    boundary: complete frames in it are views of it. Only bytes that must outlive the turn are copied: the head
    of an unfinished frame, or frames to be served later (`keep_unserved`).
 2. An unfinished frame grows with the bytes received, never with the size announced: its buffer holds at most
-   4 KiB more than twice the bytes received. `wants_bytes` says what it needs next, so that its owner can make
-   it wait for memory; `writable` grows it without asking.
+   4 KiB more than twice the bytes received. `wants_bytes` returns the memory needed next, so that the owner
+   can let the frame wait; `writable` grows the buffer unconditionally.
 3. A connection that sends large frames keeps its buffer for the next one, up to 4 MiB: fresh pages cost more
    than the copy.
 """
@@ -25,7 +25,7 @@ SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
 """The initial buffer of an unfinished frame."""
 
-# One step of growth takes at most a millisecond or two.
+# Limited, so that one step of growth takes at most a millisecond or two.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
@@ -62,7 +62,7 @@ class FrameReader:
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = 1
-        """0 during authentication: a GSSAPI token may be empty, and is a frame of its own."""
+        """Minimum frame size; 0 during authentication, because a GSSAPI token may be an empty frame."""
         self.held_bytes = 0
         """Memory of this connection alone, excluding the shared scratch buffer."""
         self._scratch = scratch
@@ -99,7 +99,7 @@ class FrameReader:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether a frame has been received in part."""
+        """Whether a frame has been partly received."""
         return self._partial is not None and self._filled < self._need
 
     @property
@@ -128,7 +128,7 @@ class FrameReader:
 
     @property
     def unserved(self) -> bool:
-        """Whether received bytes wait for `next_frame`, even if only part of a frame."""
+        """Whether received bytes, even part of a frame, wait for `next_frame`."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
@@ -171,7 +171,7 @@ class FrameReader:
             self._spare = None
 
     def close(self) -> None:
-        """Release all memory; nothing more can be received."""
+        """Release all memory. No more bytes can be received."""
         self.release_spare()
         self._partial = None
         self._position = self._end = 0

@@ -35,10 +35,10 @@ class Host(Protocol):
         """Log the invalid first bytes of a peer."""
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Log why a client was rejected."""
+        """Log the reason that a client was rejected."""
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of this address and its reason, for the status displays."""
+        """Record the rejection of this address and the reason, for the status displays."""
 
     def forget(self, connection: Connection) -> None: ...
 

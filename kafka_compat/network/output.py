@@ -1,11 +1,11 @@
 """Output queue of one connection: responses on their way to the socket, in the order of the requests.
 
 Rules
-1. Responses are sent in the order of their requests (the protocol requires it), in whatever order they become
-   ready: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
-2. One queue owns all writes. Bytes that the socket takes at once never enter it. File slices are sent by
-   sendfile if the socket is plain text; nothing overtakes a half-sent part.
-3. All unsent bytes are counted: in total in `unsent_bytes`, those in memory in `memory_bytes` and in the
+1. Responses are sent in the order of their requests, as the protocol requires, regardless of the order in
+   which they become ready. A later response has a slot, and a ready slot waits for all earlier ones.
+2. One queue owns all writes. Bytes that the socket accepts at once never enter the queue. File slices are
+   sent by sendfile if the socket is plain text; nothing overtakes a half-sent part.
+3. All unsent bytes are counted in `unsent_bytes`; unsent bytes in memory also in `memory_bytes` and in the
    server's response budget.
 """
 
@@ -30,7 +30,7 @@ from kafka_compat.storage.segments.segment import FileSlice
 _JOINED_BYTES_MAX: Final = 64 * 1024
 # Responses to requests that arrived together are sent together, up to this size.
 _BATCH_PARTS_MAX: Final = 64
-# After this much other connections are served, however fast the client reads.
+# After this many bytes, other connections are served, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
@@ -80,7 +80,7 @@ class Output:
         self.slots: deque[Slot] = deque()
         """Requests whose responses have not been passed to the queue."""
         self.taken_s = 0.0
-        """When the client last read bytes that had waited, or bytes began to wait."""
+        """The time when the client last read bytes that had waited, or when bytes began to wait."""
         self._loop = loop
         self._socket = connected
         self._budget = budget
@@ -112,7 +112,7 @@ class Output:
             self._send(parts)
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request; None if the request wants none."""
+        """Set the response to an earlier request; None if the request expects none."""
         if slot.done:
             return  # dropped by `drop_later`
         slot.done = True
@@ -182,7 +182,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # Its size was announced: the client must retry.
+                        # The size was already sent, so the client must retry.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue
@@ -201,7 +201,7 @@ class Output:
             self._write(b"".join(small))
 
     def _write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send if the queue is empty; queue what the socket does not take at once."""
+        """Send bytes if the queue is empty, and queue those that the socket does not accept at once."""
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -242,7 +242,7 @@ class Output:
             self._budget.change(sign * memory_bytes)
 
     def _drain(self) -> None:
-        """Send what the socket takes; called again when it is writable."""
+        """Send as much as the socket accepts. Called again when the socket is writable."""
         queue = self._queue
         unsent_before = self.unsent_bytes
         try:
@@ -277,7 +277,7 @@ class Output:
             sent = self._socket.send(memoryview(part)[self._head_sent_bytes :])
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Only now: the whole part stays in memory until its last byte is sent.
+        # Counted only now, because the whole part stays in memory until its last byte is sent.
         self.memory_bytes -= size_bytes
         self._budget.change(-size_bytes)
         self._next_part()
@@ -314,7 +314,7 @@ class Output:
         self._head_sent_bytes = 0
 
     def clear(self) -> None:
-        """Drop everything before the socket is closed."""
+        """Drop all unsent bytes before the socket is closed."""
         if self._watching:
             self._watching = False
             self._loop.remove_writer(self._socket.fileno())
@@ -329,7 +329,7 @@ class Output:
 
 
 def _ignore(*_: object) -> None:
-    """Callback of an output whose connection has ended."""
+    """Ignore callbacks of an output whose connection is closed."""
 
 
 def _size_of(part: Part) -> int:

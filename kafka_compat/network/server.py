@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
-"""The maximum of connections checked in each interval."""
+"""Maximum number of connections checked in each interval."""
 QUIET_S: Final = 10.0
 # How long requests may stay unfinished or unserved while others wait for their memory.
 STALLED_S = 5.0
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""The response to a frame that is rejected for the given reason; None: no response."""
+"""Returns the response to a frame that is rejected for the given reason; None: no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -64,13 +64,13 @@ class Server:
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` is consulted once it has been created."""
+        """`rates` is used once it has been created."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """By listener name; without an entry, clients are served without authentication."""
+        """Authentication by listener name. Without an entry, clients are served without authentication."""
         # os.sendfile has other limits on macOS; reading and writing works everywhere.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ class Server:
             self._note_bound(listener, listening)
 
     def give_up_sockets(self) -> list[tuple[Listener, socket.socket]]:
-        """Stop accepting, and return the listening sockets; new clients wait in their backlogs."""
+        """Stop accepting, and return the listening sockets, in whose backlogs new clients wait."""
         for acceptor in self._acceptors:
             acceptor.let_go()
         self._acceptors.clear()
@@ -182,7 +182,7 @@ class Server:
             connection.close()
 
     def pause(self) -> None:
-        """Accept no connections and serve no further requests until `resume`; clients wait."""
+        """Stop accepting connections and serving requests until `resume`; clients wait."""
         for acceptor in self._acceptors:
             acceptor.hold()
         for connection in self.connections:
@@ -196,7 +196,7 @@ class Server:
             connection.unmute()
 
     def set_limits(self, limits: Limits) -> None:
-        """Apply new limits; existing connections stay open."""
+        """Apply new limits. Existing connections stay open."""
         self.limits = self._admission.limits = limits
         self._admission.look_again()
 
@@ -240,7 +240,7 @@ class Server:
             self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Log why a client was rejected."""
+        """Log the reason that a client was rejected."""
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
@@ -249,7 +249,7 @@ class Server:
         self.note_refusal(host, f"rejected on listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of this address and its reason, for the status displays."""
+        """Record the rejection of this address and the reason, for the status displays."""
         if self.refusals is not None:
             self.refusals.note(host, reason)
 

@@ -1,5 +1,5 @@
-"""Diagnosis of rejected peers: the protocol that an invalid peer seems to speak, and recent rejections with
-their reasons. Also counts of authentications by listener.
+"""Diagnosis of rejected peers: the protocol that an invalid peer seems to use, recent rejections with their
+reasons, and counts of authentications by listener.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class Strangers:
-    """Logs about peers, each line once per QUIET_S and address, at most TEXTS_MAX different ones."""
+    """Logs about peers: each line once per QUIET_S and address, at most TEXTS_MAX different lines."""
 
     def __init__(self) -> None:
         self._logged: dict[str, tuple[float, set[str]]] = {}
@@ -43,7 +43,7 @@ class Strangers:
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:
-    """The protocol that the four bytes look like, and advice."""
+    """The protocol that the four bytes suggest, and advice."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
             "this looks like a TLS handshake, but the listener uses plain text: set "
@@ -64,7 +64,7 @@ _TEXT_MAX: Final = 500
 
 
 class Refused(NamedTuple):
-    """A rejection of one host for one reason, and how many `times` it occurred."""
+    """A rejection of one host for one reason, and the number of `times` that it occurred."""
 
     host: str
     reason: str
@@ -79,7 +79,7 @@ class Refusals:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[tuple[str, str], Refused] = {}
-        """In order of the last occurrence, latest last."""
+        """Rejections in order of their last occurrence, the latest last."""
 
     def note(self, host: str, reason: str) -> None:
         """Record the rejection of an address."""

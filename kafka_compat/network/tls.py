@@ -7,7 +7,7 @@ Rules
 3. Encrypted bytes are sent before anything else is encrypted. `send` reports bytes as sent when all of their
    ciphertext has reached the kernel; until then it raises BlockingIOError, and must be called again with the
    same bytes.
-4. A peer that causes responses (key updates) but does not read them is disconnected at UNSENT_BYTES_MAX.
+4. A peer that causes responses (key updates) but does not read them is disconnected above UNSENT_BYTES_MAX.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TlsSocket:
                 return count
         if self._ended:
             return 0
-        # No more than fits: excess bytes wait in the kernel.
+        # Read no more than fits; excess bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -167,7 +167,7 @@ class TlsSocket:
         return sent
 
     def _flush(self) -> bool:
-        """Send encrypted bytes; returns whether all were sent."""
+        """Send encrypted bytes, and return whether all were sent."""
         while True:
             unsent = self._unsent
             if not unsent:
@@ -183,7 +183,7 @@ class TlsSocket:
                 return False
 
     def close(self) -> None:
-        """Send close_notify if the socket takes it at once, and close."""
+        """Send close_notify if the socket accepts it at once, and close the socket."""
         if self.is_open and not self._unsent:
             with suppress(OSError, ValueError):
                 self.session.unwrap()
@@ -196,7 +196,7 @@ class TlsSocket:
 
 
 def _ignore(_: object) -> None:
-    """Callback of a closed socket."""
+    """Ignore callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:

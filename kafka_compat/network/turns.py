@@ -1,14 +1,14 @@
-"""Scheduling of connections on the event loop: which one is served next, and for how long.
+"""Scheduling of connections on the event loop: which connection is served next, and for how long.
 
 Rules
-1. In one iteration of the loop, clients are served for SLICE_S. Within it a readable connection is served at
-   once; under light load nothing else happens.
+1. In one iteration of the loop, clients are served for SLICE_S. Within this slice, a readable connection is
+   served at once; under light load, no connection waits.
 2. When the slice is used up, connections wait in line and are served in the next iterations, each for TURN_S,
    less while many wait, and at least one request.
-3. There are two lines: one of clients that send single requests, and one of clients with continuous requests
-   (requests were left when their last turn ended) or that were never served. The first is served
-   FIRST_IN_A_ROW times for each time that the second is, so a flood waits behind an occasional client without
-   being stalled by it.
+3. There are two lines: one for clients that send single requests, and one for clients with continuous
+   requests (requests were left when their last turn ended) and clients that were never served. The first line
+   is served FIRST_IN_A_ROW times for each time that the second is, so that a flood waits behind an occasional
+   client without being stalled by it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TakesTurns(Protocol):
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, and at least one; returns whether more can be served now."""
+        """Serve requests until `until_s`, at least one, and return whether more can be served now."""
 
 
 class Turns:
@@ -39,7 +39,7 @@ class Turns:
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """Until then readable connections are served at once."""
+        """The end of the slice, until which readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()
@@ -53,7 +53,7 @@ class Turns:
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a slice after `ends_s`; False while connections wait, or after this iteration's slice."""
+        """Begin a slice after `ends_s`. False while connections wait, or after this iteration's slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S

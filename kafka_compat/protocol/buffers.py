@@ -29,18 +29,18 @@ Records: TypeAlias = Buffer | FileSliceLike
 
 
 def size_of(value: Records) -> int:
-    """The length in bytes of the value of a records field."""
+    """The size in bytes of the value of a records field."""
     return len(value) if isinstance(value, IN_MEMORY) else value.size_bytes
 
 
 @lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
-    """The UUID of 16 bytes; cached, since a broker uses the same few topic ids."""
+    """The UUID of 16 bytes. Cached, since a broker uses the same few topic IDs."""
     return UUID(bytes=raw)
 
 
 STEP_BYTES: Final = 1024 * 1024
-"""A copy holds the interpreter; one of this size takes about half a millisecond."""
+"""The size of one copy, which blocks the interpreter for about half a millisecond."""
 
 
 def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
@@ -56,7 +56,7 @@ ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 @cache
 def array_layouts(code: str) -> tuple[Struct, ...]:
-    """Layouts of short arrays by length: most replica lists have three elements."""
+    """Layouts of short arrays by length, cached because most replica lists have three elements."""
     return tuple(Struct(f">{length}{code}") for length in range(16))
 
 

@@ -28,9 +28,9 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""Errors in longer messages are not located: that takes some hundred times as long as decoding."""
+"""Maximum size of a message in which errors are located, which takes about 100 times as long as decoding."""
 
-# Larger records in memory are sent as they are, not joined with the bytes around them.
+# Larger records in memory are sent unchanged, not joined with adjacent bytes.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
@@ -62,8 +62,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """As `decode`, and the position after the message. Raises TooLong early if its arrays have more than
-    `elements_max` elements.
+    """As `decode`, but also return the position after the message. Raises TooLong early if its arrays have
+    more than `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -77,8 +77,8 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """As `decode_at`, for a message of any length, in a thread beside the event loop: it yields the
-    interpreter, which compiled code otherwise holds until it returns.
+    """As `decode_at`, for a message of any length, in a separate thread. It yields the interpreter, which
+    compiled code otherwise blocks until it returns.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
@@ -90,7 +90,7 @@ def decode_long(
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """The bytes of a message whose records are in memory.
 
-    Fields that `version` does not have are left out. Raises ValueError, naming the field, for a value that
+    Fields that `version` does not have are omitted. Raises ValueError, naming the field, for a value that
     does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong early if
     its arrays have more than `elements_max` elements.
     """
@@ -105,7 +105,7 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
     Slices are list elements of their own, between the bytes before and after them.
     """
     parts: list[Records] = []
-    alone: list[int] = []  # the indexes of parts that are not joined with their neighbours
+    alone: list[int] = []  # the indexes of parts that are not joined with adjacent parts
 
     def write_records(value: Records) -> None:
         if not isinstance(value, IN_MEMORY) or len(value) > _COPY_SIZE_BYTES_MAX:
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """As `encode_parts`, for a message of any length, in a thread beside the event loop: it yields the
-    interpreter, which joining a million parts would hold.
+    """As `encode_parts`, for a message of any length, in a separate thread. It yields the interpreter, which
+    joining a million parts would block.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []

@@ -24,7 +24,7 @@ _MADE = {
     "ApiVersionsRequest": {"decode": 3},
     "ApiVersionsResponse": {"encode": 0},
 }
-"""The codecs generated, from this version on: those of recent clients and of followers."""
+"""The lowest version of each generated codec, as used by recent clients and followers."""
 
 _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",

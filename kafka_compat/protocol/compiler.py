@@ -1,4 +1,4 @@
-"""Generates one decoder and one encoder per (message class, version), as Python source that is then exec'd.
+"""Generator of a decoder and an encoder per (message class, version), as Python source to be executed.
 
 The generated code is fast because adjacent fixed-size values, with the length or count that follows them, are
 read and written by one prebuilt Struct; the one-byte varint is handled inline; nested structs are nested
@@ -34,7 +34,7 @@ def compile_decoder(cls: type[Message], version: int) -> Decoder:
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
     """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in order.
 
-    Raises TooLong like a decoder, after some parts were written.
+    Raises TooLong like a decoder, but after some parts were written.
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))

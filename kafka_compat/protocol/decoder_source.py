@@ -174,7 +174,7 @@ class DecoderSource(Source):
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
-            # A separate variable: code compiled by mypyc evaluates the bound of a range in each iteration.
+            # A separate variable, because mypyc evaluates the bound of a range in each iteration.
             bound = self.variable("c")
             self.line(f"{bound} = {count}")
             self.spend(bound)

@@ -94,7 +94,7 @@ class EncoderSource(Source):
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {self.differs_from(spec.default, value, shared)}"
         if isinstance(spec.default, UUID):
-            # Comparing UUIDs is a Python call; most often the value is the default itself.
+            # Test identity first, because comparing UUIDs is a Python call.
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {value} != {shared}"
         return f"{value} != {self.constant('default', spec.default)}"

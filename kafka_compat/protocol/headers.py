@@ -30,8 +30,8 @@ class RequestHeader(NamedTuple):
 def decode_client_id(
     buffer: memoryview, position: int, length: int, is_flexible: bool
 ) -> tuple[str | None, int]:
-    """The rest of a header after the `length` of its client id, and the position of the request's body.
-    Raises MalformedRequest.
+    """Decode the part of a header after the `length` of its client ID. Returns it and the position of the
+    request's body. Raises MalformedRequest.
     """
     client_id = None
     if length >= 0:

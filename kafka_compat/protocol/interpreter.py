@@ -22,7 +22,7 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""The maximum of a two-byte length; Kafka accepts no longer string in flexible versions either."""
+"""The maximum of a two-byte length. Kafka also rejects longer strings in flexible versions."""
 
 
 class Refused(ValueError):
@@ -33,7 +33,7 @@ class Refused(ValueError):
 
 
 def absent_value(spec: FieldSpec) -> Any:
-    """The value of a field in a version without it, and if it is not set."""
+    """The value of a field in a version without the field, or if it is not set."""
     if spec.factory is not None:
         return spec.factory()
     return [] if isinstance(spec.default, list) else spec.default

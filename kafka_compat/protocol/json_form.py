@@ -1,5 +1,5 @@
-"""Messages as JSON, with field names in snake_case, bytes as base64 and ids as text; and API names as users
-write them.
+"""Messages as JSON, with field names in snake_case, bytes as base64 and IDs as text, and user-facing API
+names.
 """
 
 from __future__ import annotations

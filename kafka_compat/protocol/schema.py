@@ -117,8 +117,8 @@ def field(
 ) -> Any:
     """Declare a field with properties beyond its type and default.
 
-    `versions` are those that have it; `nullable` those in which it may be null (by default all, if its type
-    admits None); `tag` makes it a tagged field, sent only if its value differs from the default.
+    `versions` are the versions that have the field; `nullable` those in which it may be null (by default all,
+    if its type permits None). `tag` makes it a tagged field, sent only if its value differs from the default.
     """
     return _Field(versions, nullable, tag, default, default_factory)
 
@@ -235,7 +235,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 
 
 def frozen_default(factory: Callable[[], T]) -> T:
-    """A shared default value of a tagged struct; changing it raises TypeError.
+    """A shared default value of a tagged struct. Changing it raises TypeError.
 
     A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
     """
@@ -253,7 +253,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """A keyword-only `__init__`; created at its first call, since most classes are never instantiated."""
+    """A keyword-only `__init__`, created at its first call, since most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

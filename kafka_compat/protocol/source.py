@@ -8,7 +8,7 @@ from typing import Any
 from kafka_compat.protocol.schema import FieldSpec
 
 KIB_SHIFT = 10
-"""A KiB of a bytes field costs about as much as an element of an array."""
+"""Bytes are counted in KiB, since a KiB of a bytes field costs about as much as an array element."""
 
 
 def identifier(codes: str) -> str:
@@ -21,7 +21,7 @@ def array_layout(code: str) -> str:
 
 
 class Source:
-    """Lines of a function body at the current depth, and the names that they use."""
+    """Lines of a function body, at the current depth, and the names used in them."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.version = version
@@ -39,7 +39,7 @@ class Source:
         return f"{prefix}{self.variables}"
 
     def constant(self, prefix: str, value: object) -> str:
-        """A name for `value`; the same one for the same object."""
+        """A name for `value`, the same for the same object."""
         for name, known in self.names.items():
             if known is value and name.startswith(prefix):
                 return name

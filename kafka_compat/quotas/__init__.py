@@ -1,1 +1,1 @@
-"""Client quotas: limits on what clients use, and the throttling of clients that exceed them."""
+"""Client quotas: limits on resource usage, and throttling of clients that exceed them."""

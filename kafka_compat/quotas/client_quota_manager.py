@@ -39,7 +39,7 @@ _EXEMPT: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.ALTER_PARTITION,
-        # Answered before the client is identified.
+        # Not throttled, because they are served before the client is identified.
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
     )
@@ -56,7 +56,7 @@ class Named(Protocol):
 
 
 class Asking(Protocol):
-    """The part of a request context that is used here; see kafka_compat.api.handler."""
+    """The part of a request context that is used here (see kafka_compat.api.handler)."""
 
     @property
     def principal(self) -> Named: ...
@@ -82,7 +82,7 @@ class Used(NamedTuple):
 
 
 class Enforcement:
-    """Usage rates of all clients of a broker, and their throttling. `now_ms` is a monotonic clock."""
+    """Usage rates of all clients of a broker, and throttling. `now_ms` is a monotonic clock."""
 
     def __init__(self, now_ms: Callable[[], int], windows: Windows, mutation_windows: Windows) -> None:
         self._now_ms = now_ms
@@ -160,7 +160,7 @@ class Enforcement:
         return self._fetch.window_max(*_client(ctx))
 
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
-        """The throttle time in ms for a fetch response of that size; if it is positive the response must be
+        """The throttle time in ms for a fetch response of this size. If it is positive, the response must be
         empty, and its bytes do not count.
         """
         for measured in self._measured.values():
@@ -174,7 +174,7 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """The quota for a request that changes topics, strict from a version on (None: never)."""
+        """The quota for a request that changes topics, strict since a version (None: never)."""
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
 

@@ -1,4 +1,4 @@
-"""Usage rates of clients for one kind of quota, and their limits. Pure. Only clients with a quota are
+"""Usage rates of clients for one kind of quota, and their limits. No I/O. Only clients with a quota are
 measured.
 """
 
@@ -38,7 +38,7 @@ class ClientRates:
         return len(self._rates)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count `value`; returns the throttle time in ms, 0 or less if the client is within its quota."""
+        """Count `value`, and return the throttle time in ms; 0 or less if the client is within its quota."""
         owner = self.quotas.owner(user, client_id)
         bound = self.quotas.rate(owner)
         if bound is None:
@@ -80,7 +80,7 @@ class MutationRates:
         self._windows = windows
         self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
         self._came: RateTable[Owner] = RateTable(windows)
-        """Partition changes, for metrics."""
+        """The rate of partition changes, for metrics."""
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -101,7 +101,7 @@ class MutationRates:
         return wait_ms
 
     def record(self, user: str, client_id: str, count: float, now_ms: int) -> int:
-        """Count partitions regardless of earlier usage; returns the throttle time in ms."""
+        """Count partitions regardless of earlier usage, and return the throttle time in ms."""
         owner = self.quotas.owner(user, client_id)
         rate = self.quotas.rate(owner)
         if rate is None:

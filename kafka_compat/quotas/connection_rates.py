@@ -1,4 +1,4 @@
-"""Connection creation rates of the broker, of each listener, and of each address (KIP-612). Pure.
+"""Connection creation rates of the broker, of each listener, and of each address (KIP-612). No I/O.
 
 Listeners wait when their own or the broker's rate is exceeded, for at most one window. An address is
 rejected, and its rejected connections do not count. Without a limit nothing is measured.
@@ -39,10 +39,10 @@ class ConnectionRates:
             self._address_max[host] = rate
 
     def wait_ms(self, listener: str, now_ms: int, *, with_broker: bool) -> int:
-        """Count a connection; returns how long its listener must wait before it serves it and accepts
+        """Count a connection, and return the time that its listener must wait before serving it and accepting
         another.
 
-        `with_broker`: it counts toward the broker's limit, too.
+        `with_broker`: the connection also counts toward the broker's limit.
         """
         wait_ms = 0
         for rate, bound in self._rates(listener, with_broker):
@@ -50,7 +50,7 @@ class ConnectionRates:
         return wait_ms
 
     def refused_ms(self, listener: str, host: str, now_ms: int, *, with_broker: bool) -> int:
-        """How long to leave a connection from an address unserved before closing it; 0 if it is accepted."""
+        """The time to leave a connection from an address unserved before closing it; 0 if it is accepted."""
         bound = self._address_max.get(host, self._default_max)
         if bound == UNLIMITED:
             return 0

@@ -1,4 +1,4 @@
-"""Selection of the quota that applies to a client: the most specific one, in Kafka's order (KIP-55). Pure.
+"""Selection of the quota for a client: the most specific one, in Kafka's order (KIP-55). No I/O.
 
     1. /config/users/<user>/clients/<client-id>        5. /config/users/<default>/clients/<default>
     2. /config/users/<user>/clients/<default>          6. /config/users/<default>
@@ -36,7 +36,7 @@ class Quotas:
         return iter(self._rates)
 
     def put(self, user: Name, client_id: Name, rate: float | None) -> None:
-        """Set the quota of an entity, or with None remove it."""
+        """Set the quota of an entity; None removes it."""
         if rate is None:
             self._rates.pop((user, client_id), None)
         else:

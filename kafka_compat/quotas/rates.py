@@ -1,5 +1,5 @@
-"""Measurement of recent rates, and the throttle time after which a rate is within its limit: Kafka's Rate,
-TokenBucket and QuotaUtils. Pure: the time is passed in, in ms of a monotonic clock.
+"""Measurement of recent rates, and the throttle time after which a rate is within its limit, as in Kafka's
+Rate, TokenBucket and QuotaUtils. No I/O: the time is passed in, in ms of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SampledAverage:
 
 
 class TokenBucket:
-    """Credits that accrue at a rate, up to the amount of all windows, and are spent by each record, also
+    """Credits that accrue at a rate, up to the amount of all windows, and are spent by each record, even
     below zero (KIP-599). A new bucket is full.
     """
 
@@ -182,22 +182,22 @@ def java_round(value: float) -> int:
 
 
 def java_int(value: int) -> int:
-    """A Java long cast to int, which keeps the low 32 bits. Kafka thus turns an infinite wait into -1, which
-    means none: a quota of 0 bytes does not throttle.
+    """A Java long cast to int, which keeps the low 32 bits. Kafka thus converts an infinite wait to -1, which
+    means none, so that a quota of 0 bytes does not throttle.
     """
     return (value + 2**31) % 2**32 - 2**31
 
 
 OWNERS_MAX = 20_000
 LOOKED_AT = 2
-"""For each new owner, so many of the longest unused are checked for removal."""
+"""The number of longest-unused owners that are checked for removal, for each new owner."""
 
 Owner = TypeVar("Owner")
 
 
 class RateTable(Generic[Owner]):
-    """A rate for each of many owners. An owner's rate is dropped when it is equivalent to a new one, or when
-    more than OWNERS_MAX others were used after it.
+    """A rate for each of many owners. An owner's rate is dropped when it is equivalent to a new rate, or when
+    more than OWNERS_MAX others were used later.
     """
 
     def __init__(self, windows: Windows) -> None:

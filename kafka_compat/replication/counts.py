@@ -1,6 +1,6 @@
-"""Counters of produced and fetched data of a broker since startup, by topic. Pure.
+"""Counters of the data produced to and fetched from a broker since startup, by topic. No I/O.
 
-Plain integers that partitions and fetches increment. They correspond to Kafka's BrokerTopicMetrics.
+The counters are plain integers, incremented by partitions and fetches, and match Kafka's BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_FAILED_PRODUCE: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors that Kafka counts elsewhere."""
+"""Errors that do not count as failed Produce requests, because Kafka counts them elsewhere."""
 
 
 class TopicCounts:
@@ -51,7 +51,7 @@ class TopicCounts:
         self.records_in = 0
         """Records written by clients and coordinators."""
         self.bytes_in = 0
-        """The size of these batches as received."""
+        """The size of the written batches, as received."""
         self.bytes_out = 0
         """The size of batches in responses to consumers."""
         self.bytes_rejected = 0
@@ -64,7 +64,7 @@ class TopicCounts:
         """Attempts to append a batch to a partition."""
         self.failed_produces = 0
         self.fetches = 0
-        """Partitions read for a response."""
+        """The number of partition reads for Fetch responses."""
         self.failed_fetches = 0
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
@@ -119,16 +119,16 @@ class Counts:
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounts] = {}
         self.follower_fetches: dict[int, int] = {}
-        """Fetch requests of other brokers, by version."""
+        """The number of Fetch requests from other brokers, by version."""
         self.fetched_copied_bytes = 0
-        """Bytes of records in responses: those that pass through this process, and those that do not."""
+        """Bytes of records in responses, copied through this process or sent directly from files."""
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.isr_refusals = 0
-        """Proposals that the controller rejected."""
+        """The number of ISR proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """Fetches that waited until their max.wait had passed."""
+        """The number of fetches whose max_wait_ms expired."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:

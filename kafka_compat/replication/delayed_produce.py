@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy: accessing an enumeration member takes two lookups by name."""
+"""Local copy, because accessing an enumeration member takes two lookups by name."""
 
 
 class DelayedProduce:
-    """One Produce request: completed when its partitions are committed, or at the deadline."""
+    """One Produce request. It completes when its batches are committed, or at the deadline."""
 
     __slots__ = ("_deferred", "_replicas", "_response", "_timer", "_waiting")
 
@@ -34,7 +34,7 @@ class DelayedProduce:
     def wait_for(
         self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
     ) -> None:
-        """Wait until records below `offset` are as safe as `acks` requires; an error changes the response."""
+        """Wait until the records below `offset` are replicated or flushed as `acks` requires."""
         key = id(answer)
         self._waiting[key] = answer
 
@@ -53,7 +53,7 @@ class DelayedProduce:
             partition.when_durable(offset, reached)
 
     def start(self, response: ProduceResponse, timeout_ms: int) -> Deferred | None:
-        """Delay the response; None if nothing is pending."""
+        """Delay the response. Return None if nothing is pending."""
         if not self._waiting:
             return None
         self._response = response
@@ -63,7 +63,7 @@ class DelayedProduce:
         return deferred
 
     def cancel(self) -> None:
-        """Cancel the request: the caller has disconnected."""
+        """Cancel the request, because the caller has disconnected."""
         self._waiting.clear()
         self._end()
 

@@ -1,10 +1,10 @@
 """Waiting for more records in a set of partitions, for Fetch and other requests that read logs.
 
 Rules
-1. A read waits until its partitions together have received the missing number of bytes: committed bytes, for
-   a follower appended bytes. It then wakes its reader; so do a leader change and the deadline.
-2. The reader reads again. It completes the read or reports how many bytes are still missing.
-3. A read ends when its caller disconnects; the reader is not woken afterwards.
+1. A read waits until its partitions together have received the missing number of bytes (committed bytes, or
+   for a follower appended bytes). It then wakes its reader, as do a leader change and the deadline.
+2. The reader reads again. It completes the read, or reports the number of bytes that are still missing.
+3. A read ends when its caller disconnects. The reader is not woken afterwards.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called to read again; `waiting` contains this object while it waits."""
+        """`wake` is called to read again. `waiting` contains this object as long as it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """Size and high watermark of each partition when it was read; empty if one byte is enough."""
+        """Size and high watermark of each partition when it was read; empty if one byte is sufficient."""
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
-        """The number of bytes that wakes the reader."""
+        """The number of additional bytes that wakes the reader."""
         self.has_expired = False
         """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more data in these partitions; returns what `end` later returns."""
+        """Wait for more data in these partitions. Return the Deferred that `end` later returns."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -70,11 +70,11 @@ class DelayedRead:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has stopped waiting."""
+        """Whether the read has stopped waiting."""
         return self._wake is None
 
     def end(self) -> Deferred | None:
-        """Stop waiting; returns the response to complete, or None if the caller has disconnected."""
+        """Stop waiting, and return the response to complete, or None if the caller has disconnected."""
         self._wake = None
         deferred = self._deferred
         self._deferred = None
@@ -90,7 +90,7 @@ class DelayedRead:
         return deferred
 
     def cancel(self) -> None:
-        """Cancel the read: the caller has disconnected."""
+        """Cancel the read, because the caller has disconnected."""
         self.end()
 
     def partition_changed(self, partition: Partition) -> None:
@@ -107,11 +107,11 @@ class DelayedRead:
             wake()
 
     def _lacks_more(self, partition: Partition) -> bool:
-        """Whether bytes are still missing, after those that this partition received since it was read."""
+        """Whether bytes are still missing, given the bytes that this partition received since it was read."""
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # All appended records can be read.
+            # Followers can read all appended records.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

@@ -1,4 +1,4 @@
-"""Protocols that type the request context and broker services of a waiting Fetch."""
+"""Type declarations of the request context and broker services that a waiting Fetch uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FetchServices(Protocol):
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
     quotas: Enforcement | None
-    """None while no client has a quota."""
+    """The client quotas; None if no client has a quota."""
 
 
 class FetchContext(Protocol):
@@ -39,7 +39,7 @@ class FetchContext(Protocol):
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """The size from which slices of files are sent with sendfile."""
+        """The minimum size of file slices that are sent with sendfile."""
 
     @property
     def api_version(self) -> int: ...

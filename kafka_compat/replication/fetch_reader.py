@@ -1,14 +1,14 @@
 """Reads of a Fetch request from its partitions, within the request's size limits.
 
 Rules
-1. Partitions are read in the order of the session. The first that has records returns at least one batch,
-   however large; the others only what still fits into the response.
+1. Partitions are read in the order of the session. The first partition with records returns at least one
+   batch, however large; the others return only batches that still fit into the response.
 2. A follower (replica ID 0 or higher) reads to the end of the log, and the fetch offset of its first read is
-   its replication progress. A consumer reads committed records, from version 11 on also from a follower, and
-   is redirected to a nearer replica if replica.selector.class is set (KIP-392).
-3. Partitions of a follower's session with nothing new to send are skipped quickly: a broker follows hundreds
-   of partitions, of which a few get records.
-4. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
+   its replication progress. A consumer reads committed records, since version 11 also from a follower, and is
+   redirected to a nearer replica if replica.selector.class is set (KIP-392).
+3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
+   hundreds of partitions and only a few of them receive records.
+4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy: accessing an enumeration member takes two lookups by name."""
+"""Local copy, because accessing an enumeration member takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
-"""The replica ID of consumers; lower ones are tools that read the whole log."""
+"""The replica ID of consumers. Lower IDs belong to tools that read the whole log."""
 LEADER: Final = -1
-"""The value for no preferred read replica."""
+"""The preferred read replica that stands for none."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
@@ -48,11 +48,11 @@ class ReadResult:
     def __init__(self) -> None:
         self.found: list[Found] = []
         self.replicas: list[Partition] = []
-        """The partitions that were read, and those that were skipped."""
+        """The partitions that were read or skipped."""
         self.total_bytes = 0
         """The size of the records."""
         self.is_urgent = False
-        """Whether the response must be sent now: a partition has an error, or has diverged."""
+        """Whether the response must be sent now, because a partition has an error or has diverged."""
 
 
 class FetchReader:
@@ -89,9 +89,7 @@ class FetchReader:
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read more of the partitions. `is_first`: the fetch offsets of the first read are a follower's
-        progress.
-        """
+        """Read more of the partitions. `is_first`: record the fetch offsets as the progress of a follower."""
         broker = self._services
         replicas = broker.replicas
         found, replicas_read = result.found, result.replicas
@@ -178,7 +176,7 @@ class FetchReader:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # An epoch that this log has not reached, or no longer has.
+                # The log has not reached this epoch, or no longer contains it.
                 return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -240,7 +238,7 @@ class FetchReader:
 
 
 def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """The response part of a partition that is not held here."""
+    """The response part of a partition without a replica on this broker."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -252,7 +250,7 @@ def unread(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """The response part of a partition whose read failed: its list of aborted transactions is null."""
+    """The response part of a partition whose read failed. Its list of aborted transactions is null."""
     data = unread(partition, code)
     data.aborted_transactions = None
     return data
@@ -261,8 +259,8 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
 def nearest_replica(
     partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int:
-    """The in-sync follower in `rack` that has `fetch_offset` and is furthest ahead; LEADER if the leader is
-    in the rack or no follower qualifies. `racks` are those of the live brokers.
+    """The most advanced in-sync follower in `rack` that has `fetch_offset`; LEADER if the leader is in the
+    rack or no follower qualifies. `racks` contains the racks of the live brokers.
     """
     if racks.get(partition.local_id) == rack:
         return LEADER

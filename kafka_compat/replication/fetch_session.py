@@ -1,19 +1,20 @@
 """Fetch sessions (KIP-227): a client names its partitions once, and later requests name only changes.
 
-Pure. Rules
-1. Epoch -1 requests a full response outside any session, and ends the session it names.
-2. Epoch 0 requests a full response and a new session, also without partitions. The session is opened with the
-   response, so a throttled request opens none; if the cache is full, the response has session ID 0.
-3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
-   the response holds only partitions with records, an error, or a high watermark or log start that the client
-   has not seen. A session left without partitions ends, and its request is served as one outside any session.
-4. A partition that a request names several times is fetched once, as the last one says.
+Rules (no I/O)
+1. Epoch -1 requests a full response outside any session, and ends the session that the request names.
+2. Epoch 0 requests a full response and a new session, even without partitions. The session is opened with the
+   response, so a throttled request opens no session. If the cache is full, the response has session ID 0.
+3. Any other epoch must be the next one of the session that the request names. The request adds, changes and
+   forgets partitions, and the response contains only partitions with records, an error, or a high watermark
+   or log start that the client has not seen. A session without partitions ends, and its request is served
+   outside any session.
+4. A partition that a request names several times is fetched once, as in its last entry.
 5. A partition whose records were in an incremental response moves to the end, so that all partitions are
    served under a byte limit.
-6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if
-   that is longer than the eviction time; else the session of the lowest priority, if it is not higher than
-   that of the new one. Followers' sessions have priority over clients', then sessions with more partitions.
-   Clients evict only sessions that are older than the eviction time, followers also every client's.
+6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if it
+   has been unused for longer than the eviction time; otherwise the session of the lowest priority, unless the
+   new session has a lower one. Followers' sessions have priority over clients', then sessions with more
+   partitions. Clients evict only sessions older than the eviction time, followers also any client's.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""Topic name (Fetch up to 12) or topic ID as a number (from 13), and partition. A number, since the hash of a
-UUID is a Python call, and every fetch looks up its partitions many times.
+"""Topic name (Fetch up to 12) or topic ID as a number (from 13), and partition. The ID is a number because
+hashing a UUID is a Python call and every fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""The priority of a session, compared from left to right: whether it is a follower's, its number of
+"""The priority of a session, compared from left to right: whether it belongs to a follower, its number of
 partitions, and its ID.
 """
 
@@ -53,7 +54,7 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition as a client fetches it, and the state last sent to the client."""
+    """One fetched partition of a client, and the state last sent to the client."""
 
     topic: str | UUID
     partition: int
@@ -67,7 +68,7 @@ class FetchTarget:
     replica: Partition | None = None
     """The partition from which a follower's target was read."""
     agrees: bool = False
-    """Whether the log of `replica` agreed with the follower's up to `fetch_offset`."""
+    """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,23 +90,23 @@ class FetchSession:
     worth: Worth | None = None
     """The session's key in the cache."""
     is_old: bool = False
-    """Whether it was older than the eviction time when the key was set."""
+    """Whether the session was older than the eviction time when the key was set."""
 
 
 @dataclass(slots=True)
 class FetchPlan:
-    """The partitions that a request fetches after session resolution."""
+    """The partitions that a request fetches, after its session is resolved."""
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
-    """Whether the request is incremental: its response omits unchanged partitions."""
+    """The session of an incremental request, whose response omits unchanged partitions; otherwise None."""
     next_epoch: int = FINAL_EPOCH
     """The epoch that `session` expects if no later request has arrived."""
     wants_session: bool = False
-    """Whether a full request asks for a session, which `FetchSessionCache.open` creates."""
+    """Whether a full request asks for a session, to be created by `FetchSessionCache.open`."""
     uses_topic_ids: bool = False
     denied: Sequence[FetchTarget] = ()
-    """Partitions in the request or its session that the client may not read."""
+    """Partitions of the request or its session that the client may not read."""
 
     @property
     def session_id(self) -> int:
@@ -129,9 +130,9 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """As `would_send`, and record the state as sent."""
+        """As `would_send`, but also record the state as sent."""
         is_sent = self.would_send(target, data, size_bytes)
-        # A follower that truncates does not adopt the high watermark: it must be sent again.
+        # A follower that truncates does not adopt the high watermark, so it must be sent again.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
@@ -148,9 +149,9 @@ class FetchSessionCache:
         self.slots = slots
         self.eviction_ms = eviction_ms
         self.evictions = 0
-        """Sessions that were evicted for new ones."""
+        """The number of sessions that were evicted for new ones."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """Sessions, the least recently used first."""
+        """Sessions by ID, the least recently used first."""
         self._evictable: list[Worth] = []
         """The sessions that clients may evict, sorted."""
         self._evictable_by_followers: list[Worth] = []
@@ -199,7 +200,7 @@ class FetchSessionCache:
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
-        """Open the session that a full request asked for, with the content of its response; return its ID, or
+        """Open the session that a full request asked for, with the content of its response. Return its ID, or
         NO_SESSION if no session may be evicted for it.
         """
         targets = [*plan.targets, *plan.denied]
@@ -258,7 +259,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Make room for a session of `size` partitions; see rule 6."""
+        """Make room for a session of `size` partitions, by rule 6."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -273,5 +274,5 @@ class FetchSessionCache:
 
 
 def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """Deduplicate partitions, see rule 4."""
+    """Deduplicate partitions, by rule 4."""
     return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

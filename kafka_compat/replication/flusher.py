@@ -1,8 +1,8 @@
-"""Group commit of logs: each log directory's worker flushes in rounds, and requests that arrive during a
-round share the next.
+"""Group commit of logs: each log directory's worker flushes in rounds, and the requests that arrive during a
+round share the next round.
 
-fdatasync takes 0.1 to 10 ms; the event loop never waits for it. The cost of a sync is shared by all appends
-that arrived during the previous round. Rounds run before all other jobs of the directory
+fdatasync takes 0.1 to 10 ms, and the event loop never waits for it. The cost of a sync is shared by all
+appends that arrived during the previous round. Rounds run before all other jobs of the directory
 (`storage.directories.directory_worker`).
 """
 
@@ -42,8 +42,8 @@ class Flusher:
     def request(self, target: Log, callback: Callback) -> None:
         """Flush the present content of `target`, then call `callback(error or None)` on the loop.
 
-        A flush refused by a full disk or a lack of descriptors is retried every second: no sync of records
-        has failed. A log with a pending truncation is flushed after it.
+        A flush that fails because the disk is full or descriptors are exhausted is retried every second,
+        since no sync of records has failed. A log with a pending truncation is flushed after the truncation.
         """
         if self._closed:
             return
@@ -53,7 +53,7 @@ class Flusher:
         rounds.request(target, callback)
 
     def close(self) -> None:
-        """Start no more rounds."""
+        """Stop starting rounds."""
         self._closed = True
 
 
@@ -72,7 +72,7 @@ class _Rounds:
         self._pending.setdefault(target, {})[callback] = None
         if not self._running:
             self._running = True
-            # Not at once: appends that are already waiting in the loop join this round.
+            # Delayed, so that appends that are already waiting in the loop join this round.
             self._loop.call_soon(self._start)
 
     def _start(self) -> None:
@@ -109,7 +109,7 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
         try:
             target.flush()
         except StorageError as error:
-            # The disk has logged the error.
+            # Not logged here, because the disk has logged the error.
             errors[target] = error
         except Exception as unexpected:
             log.exception("Flushing %s-%d failed", target.topic, target.partition)

@@ -1,4 +1,4 @@
-"""State of one partition in a follower: the next request to the leader, and its fetch offset and epoch."""
+"""State of one followed partition: the next request to the leader, the fetch offset and the epoch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_compat.replication.follower_session import Wanted
 from kafka_compat.replication.partition import Partition
 
 EARLY_BACKOFF_MS = 20
-"""The first backoff after an error of a leader that does not know its role yet."""
+"""The first backoff after an error from a leader that does not know its role yet."""
 
 
 class State(Enum):
-    """The next request to the leader; `follower` has the table of transitions."""
+    """The next request to the leader. See `follower` for the table of transitions."""
 
     FETCHING = "fetching"
     END = "end"
@@ -46,10 +46,10 @@ class FollowedPartition:
         self.delayed_until_ms = 0
         self.early_backoff_ms = EARLY_BACKOFF_MS
         self.is_in_sync = False
-        """Whether it had all committed records, by the last response."""
+        """Whether the replica had all committed records at the last response."""
 
     def wanted(self) -> Wanted:
-        """The entry of the next Fetch, by the log end."""
+        """The entry of the next Fetch, which fetches from the log end."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

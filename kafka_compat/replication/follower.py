@@ -13,18 +13,18 @@ States of a partition, and their transitions
     any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
 
 Rules
-1. A request contains the log end offset and the epoch of the last record, by which the leader detects
-   divergence (KIP-595); no separate exchange is needed before the first fetch. A log without leader epochs is
-   first truncated to its high watermark.
+1. A request contains the log end offset and the epoch of the last record, from which the leader detects
+   divergence (KIP-595), so no separate exchange is needed before the first fetch. A log without leader epochs
+   is first truncated to its high watermark.
 2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
-   confirms all records before it. Nor is it fetched while a truncation is not on disk, because nothing can be
-   appended until then.
+   confirms all earlier records. A partition is also not fetched while a truncation is not on disk, because
+   nothing can be appended until then.
 3. A response applies only to partitions whose state has not changed since the request. If a partition's
-   response is ignored, a new session begins, because the leader would not repeat the high watermark.
-4. While all partitions are fetched, a request examines only those of the last response: a broker follows
-   hundreds of partitions, of which a few get records. All are examined every replica.fetch.wait.max.ms and
-   after anything but a plain append.
-5. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
+   response is ignored, a new session begins, so that the leader repeats the high watermark.
+4. While all partitions are in state fetching, a request examines only the partitions of the last response,
+   because a broker follows hundreds of partitions and only a few of them receive records. All partitions are
+   examined every replica.fetch.wait.max.ms, and after any event other than a plain append.
+5. A throttled replica that is not in sync is omitted from requests while the quota is exceeded.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy: accessing an enumeration member takes two lookups by name."""
+"""Local copy, because accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
@@ -81,8 +81,9 @@ _EARLY: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The controller notifies brokers one by one. A follower that is notified before its leader would stop every
-producer with acks=all for replica.fetch.backoff.ms, a second by default."""
+"""Errors of a leader that does not know its role yet. The controller notifies brokers one by one: a follower
+notified first would delay acks=all for replica.fetch.backoff.ms.
+"""
 
 
 class Follower:
@@ -95,7 +96,7 @@ class Follower:
         wake: Callable[[], None],
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """`quota` is shared with the followers of other leaders; None: nothing is throttled."""
+        """`quota` is shared with the followers of other leaders. None: nothing is throttled."""
         self._local_id = local_id
         self._settings = settings
         self._wake = wake
@@ -108,9 +109,9 @@ class Follower:
         self._changed: list[FollowedPartition] = []
         """The partitions of the last response (rule 4)."""
         self.fetched_bytes = 0
-        """Bytes of appended records."""
+        """The number of bytes of appended records."""
         self._look_at_all_ms = 0
-        """When the next request examines all partitions (rule 4)."""
+        """The time at which the next request examines all partitions (rule 4)."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -133,12 +134,12 @@ class Follower:
         self._wake()
 
     def remove(self, partition: Partition) -> None:
-        """Stop writing to its log, if it is followed."""
+        """Stop writing to the partition's log, if the partition is followed."""
         self._followed.pop((partition.topic, partition.partition), None)
         self._look_at_all_ms = 0
 
     def remove_all(self) -> list[tuple[Partition, UUID]]:
-        """Stop following all partitions; return them, for another follower."""
+        """Stop following all partitions, and return them for another follower."""
         items = [(item.partition, item.topic_id) for item in self._followed.values()]
         self._followed.clear()
         self._look_at_all_ms = 0
@@ -154,7 +155,7 @@ class Follower:
     # --- fetching
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
-        """The next Fetch to send, None if there is none; one at a time."""
+        """The next Fetch to send; None if there is none. Only one may be pending."""
         named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
         forgotten: list[PartitionKey] = []
         session_id, epoch = self._session.session_id, self._session.epoch
@@ -179,8 +180,8 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """The entries of a session request, from the partitions of the last response; None if all must be
-        examined.
+        """The entries of a session request, from the partitions of the last response. None if all partitions
+        must be examined.
         """
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
@@ -195,7 +196,7 @@ class Follower:
         return self._session.changes_among(changed)
 
     def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
-        """The entries of the next request: (partitions to fetch, partitions to forget); None without any."""
+        """The entries of the next request: (partitions to fetch, partitions to forget), or None."""
         self._changed.clear()
         ready = [
             item
@@ -284,7 +285,7 @@ class Follower:
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
-        """Call `wake` when fetching for the log may continue."""
+        """Call `wake` when fetching for this log may continue."""
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0
@@ -307,7 +308,7 @@ class Follower:
     # --- lookups of the leader's log end and start
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
-        """The next ListOffsets to send, None if there is none."""
+        """The next ListOffsets to send; None if there is none."""
         asked = {
             key: item
             for key, item in self._followed.items()
@@ -372,7 +373,7 @@ class Follower:
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
-        """Handle one partition; its failure does not affect the others."""
+        """Handle one partition, so that its failure does not affect the others."""
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
@@ -396,11 +397,11 @@ class Follower:
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
     """The offset at which to truncate a follower's log. `epoch` is the leader's largest epoch up to the
-    follower's last, and `end_offset` its end; both are -1 if the leader has none.
+    follower's last one, and `end_offset` the end of that epoch; both are -1 if the leader has none.
 
-    If the follower has that epoch, the logs agree up to the smaller of its two ends. Otherwise they agree at
-    most up to the end of the last earlier epoch, and the next exchange continues from there: one truncation
-    is not enough after two quick leader changes (KIP-279).
+    If the follower has that epoch, the logs match up to the smaller of its two end offsets. Otherwise they
+    match at most up to the end of the last earlier epoch, and the next exchange continues from there, because
+    one truncation does not suffice after two quick leader changes (KIP-279).
     """
     log = partition.log
     if end_offset == UNDEFINED:

@@ -1,4 +1,4 @@
-"""Request messages of a follower to its leader: Fetch and ListOffsets. Pure."""
+"""Request messages of a follower to its leader: Fetch and ListOffsets. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_compat.replication.follower_session import Wanted
 
 FETCH_VERSION: Final = 17
 FETCH_VERSION_WITH_NAMES: Final = 12
-"""For leaders of topics without ID, which are older than Kafka 2.8."""
+"""The version for topics without an ID, which were created before Kafka 2.8."""
 LIST_OFFSETS_VERSION: Final = 8
 _LATEST: Final = -1
 _EARLIEST: Final = -2

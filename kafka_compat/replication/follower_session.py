@@ -1,10 +1,10 @@
-"""Follower side of a fetch session (KIP-227). Pure.
+"""Follower side of a fetch session (KIP-227). No I/O.
 
 Rules
 1. The first request names all partitions with epoch 0. If the response has a session ID, later requests name
-   only new, changed and removed partitions.
-2. After an error of the whole response, or a lost response, the next request is a full one again; it names
-   the old session so that the leader ends it.
+   only the new, changed and removed partitions.
+2. After an error of the whole response, or a lost response, the next request is full again and names the old
+   session, so that the leader ends that session.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """As `changes`, if no other partition has changed and none is to be forgotten; not for a full
-        request.
-        """
+        """As `changes`, for incremental requests if no other partition has changed and none is forgotten."""
         sent = self._sent
         named = {key: item for key, item in changed.items() if sent.get(key) != item}
         sent.update(named)
@@ -53,7 +51,7 @@ class FollowerSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the next request belongs to a session, in which unchanged partitions are omitted."""
+        """Whether the next request belongs to a session, so that it omits unchanged partitions."""
         return self.epoch != INITIAL_EPOCH
 
     def responded(self, session_id: int) -> None:
@@ -65,7 +63,7 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def lost(self, *, unknown: bool = False) -> None:
-        """Handle a lost response or an error; `unknown`: the leader does not have the session."""
+        """Handle a lost response or an error. `unknown`: the leader does not have the session."""
         if unknown:
             self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH

@@ -1,18 +1,18 @@
-"""In-sync replicas of a partition as its leader tracks them: follower progress, the ISR, and the committed
-offset. Pure.
+"""In-sync replicas of a partition, as tracked by its leader: follower progress, ISR, and committed offset. No
+I/O.
 
 Rules (KIP-497, and Kafka 3.9's Partition)
 1. A follower has all records below its fetch offset.
-2. A follower is caught up when it has the whole log, or had it at some time within the last
+2. A follower is caught up if it has the whole log, or had the whole log within the last
    replica.lag.time.max.ms. Other followers are proposed for removal from the ISR.
-3. A follower that has everything below the high watermark, and has reached the start of the leader's epoch,
+3. A follower that has all records below the high watermark, and has reached the start of the leader's epoch,
    is proposed for the ISR. The second condition prevents it from becoming leader without records that an
    earlier leader committed and this leader has not committed yet.
 4. At most one proposal is pending. Until the controller responds, the high watermark counts the members of
-   both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
+   both the committed and the proposed ISR (the maximal ISR), because either may turn out to be in effect.
 5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise they might
    never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
-6. All times are monotonic: setting the system time removes no follower from the ISR.
+6. All times are monotonic, so that setting the system time never removes a follower from the ISR.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""Errors for which the proposal is rejected and the local state is right."""
+"""Errors that reject the proposal, although the local state is up to date."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -36,7 +36,7 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Errors that mean an outdated local state: LeaderAndIsr will follow; until then either ISR may be valid."""
+"""Errors of an outdated local state. LeaderAndIsr will follow; until then either ISR may be valid."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
@@ -50,12 +50,12 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the proposal was based on outdated state: it stays pending until LeaderAndIsr arrives."""
+        """Whether the proposal's state was outdated, so that it stays pending until LeaderAndIsr."""
         return self.error in _OUT_OF_DATE
 
     @property
     def is_for_now(self) -> bool:
-        """Whether the error is transient: the same ISR is proposed again."""
+        """Whether the error is transient, so that the same ISR is proposed again."""
         return self.error not in _FINAL
 
 
@@ -86,7 +86,7 @@ class IsrProposer(Protocol):
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """Propose `new_isr` (AlterPartition) and call back later, once, not within this call.
+        """Propose `new_isr` (AlterPartition), and call back once, after this call has returned.
 
         Errors that a retry may resolve (a lost connection, a moved controller, an error of the whole request)
         are retried as long as this broker runs; the callback gets the response for the partition. The
@@ -94,11 +94,11 @@ class IsrProposer(Protocol):
         """
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether that broker is registered, as far as this broker knows."""
+        """Whether the broker is registered, as far as this broker knows."""
 
 
 class NoPeers:
-    """Implementation for a standalone broker: no partition has a follower."""
+    """The proposer of a standalone broker, where no partition has a follower."""
 
     def propose(
         self,
@@ -138,8 +138,8 @@ class FollowerState:
         self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
 
     def reset(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, in_sync: bool) -> None:
-        """Start a leader epoch. In-sync followers get replica.lag.time.max.ms from now; the others must fetch
-        before they count.
+        """Start a leader epoch. In-sync followers have replica.lag.time.max.ms to fetch. Other followers
+        count only once they have fetched.
         """
         self.last_caught_up_ms = now_ms if in_sync else _NEVER_MS
         if is_new_leader:
@@ -153,8 +153,8 @@ class FollowerState:
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
         """Record a fetch from `fetch_offset` when the leader's log ended at `leader_end_offset`.
 
-        Under steady small appends a follower never fetches from the log end: so it also counts as caught up
-        at the time of its previous fetch, once it has everything up to the log end of that time.
+        Under steady small appends, a follower never fetches from the log end. Therefore, once it has all
+        records up to the log end at the time of its previous fetch, it counts as caught up at that time.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -188,7 +188,7 @@ class InSyncReplicas:
     def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
-        """The topic's setting; `least` is the effective value."""
+        """The topic's setting. See `least` for the effective value."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
@@ -198,7 +198,7 @@ class InSyncReplicas:
 
     @property
     def maximal(self) -> tuple[int, ...]:
-        """The maximal ISR, see rule 4."""
+        """The maximal ISR of rule 4."""
         if self.pending is None:
             return self.committed
         return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))
@@ -209,7 +209,7 @@ class InSyncReplicas:
         return min(self.min_insync_replicas, max(len(self.replicas), 1))
 
     def too_few(self, partition: str) -> KafkaError:
-        """The error for acks=all with too few in-sync replicas."""
+        """The error for acks=all if there are too few in-sync replicas."""
         isr = ", ".join(map(str, self.committed))
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -218,7 +218,7 @@ class InSyncReplicas:
         )
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
-        """Set the replicas and the ISR from the controller; a pending proposal is void."""
+        """Set the replicas and the ISR from the controller, and discard a pending proposal."""
         if len(replicas) > 1 or self.local_id not in replicas:
             others = [replica for replica in replicas if replica != self.local_id]
             self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
@@ -229,8 +229,8 @@ class InSyncReplicas:
         self.pending = None
 
     def apply_response(self, proposal: Proposal, answer: IsrAnswer) -> bool:
-        """Apply the controller's decision on the pending `proposal`; return whether it was accepted. A
-        success of another leader epoch, or older than the proposal, is ignored.
+        """Apply the controller's response to the pending `proposal`, and return whether it was accepted. A
+        success that belongs to another leader epoch, or is older than the proposal, is ignored.
         """
         if answer.error in _REJECTED:
             self.pending = None
@@ -249,14 +249,14 @@ class InSyncReplicas:
             )
 
     def follow(self, replicas: tuple[int, ...]) -> None:
-        """Reset: another broker is leader and tracks the in-sync replicas."""
+        """Reset the state, because another broker is leader and tracks the in-sync replicas."""
         self.followers = _NOBODY
         self.replicas = replicas
         self.committed = ()
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The end of the records on all replicas of rules 4 and 5; the leader's is `local_end`."""
+        """The end offset of the records on all replicas of rules 4 and 5. The leader's is `local_end`."""
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():
@@ -271,7 +271,7 @@ class InSyncReplicas:
         return end
 
     def deleted_end(self, local_log_start: int) -> int:
-        """The offset below which the leader and all live followers have deleted the records."""
+        """The offset below which the leader and all live followers have deleted all records."""
         starts = [
             state.log_start_offset
             for replica, state in self.followers.items()

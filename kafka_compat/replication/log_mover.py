@@ -1,9 +1,9 @@
 """Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
 
-A log is copied batch by batch into a second one, including batches appended meanwhile. Once the copy is
-complete and durable, it replaces the log between two requests; `storage.directories.log_moves` describes how
-a crash at any step loses nothing. A truncation of the log restarts the copy. A broker restart continues the
-copies that it finds.
+A log is copied batch by batch into a second log, including batches appended meanwhile. Once the copy is
+complete and durable, it replaces the log between two requests. See `storage.directories.log_moves` for the
+reasons that a crash at any step loses no data. A truncation of the log restarts the copy. After a restart,
+the broker continues the copies that it finds.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 256 * 1024
-"""Appending this many bytes takes the event loop well below a millisecond."""
+"""Size of a copied chunk. Appending this many bytes blocks the event loop for well below a millisecond."""
 LAST_BYTES_MAX = 4 * CHUNK_BYTES
-"""The maximum size that the last step copies and makes durable while clients wait."""
+"""Maximum number of bytes that the last step copies and makes durable while clients wait."""
 RETRY_S = 1.0
 
 Key = tuple[str, int]
@@ -57,7 +57,7 @@ class LogMover:
     def move(self, topic: str, partition: int, directory: str) -> None:
         """Start moving a log to `directory`. Raises KafkaError, StorageError.
 
-        REPLICA_NOT_AVAILABLE means that the log does not exist yet and will be created there.
+        REPLICA_NOT_AVAILABLE means that the log does not exist yet and will be created in `directory`.
         """
         key = (topic, partition)
         if directory not in self._log_dirs.directories:
@@ -87,7 +87,7 @@ class LogMover:
         self._log_dirs.moves.cancel(key)
 
     def _run(self, key: Key) -> None:
-        # After an unexpected failure it continues where the copy ends.
+        # After an unexpected failure, continue at the end of the copy.
         self._moves[key] = self._tasks.spawn(
             f"moving {key[0]}-{key[1]}", partial(self._move_until_done, key), OnFailure.RESTART
         )
@@ -106,7 +106,7 @@ class LogMover:
             held = self._replicas.get(*key)
             try:
                 if held is None or held.log.is_settling:
-                    # Its disk failed, or it is between two leaders, or being truncated.
+                    # Its disk failed, it is between two leaders, or it is being truncated.
                     await asyncio.sleep(RETRY_S)
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
@@ -116,7 +116,7 @@ class LogMover:
                     or future.log_end_offset < held.log.log_start_offset
                 ):
                     truncations = held.log.truncation_count
-                    # With the batch that contains the start.
+                    # Copy the whole batch that contains the log start.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
@@ -138,15 +138,15 @@ class LogMover:
                 log.warning("Could not move %s-%d; retrying: %s", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
-                    # Refused during its last step.
+                    # The last step of the move was refused.
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
-        """Copy a part; return whether the copy is durable but for a small rest."""
+        """Copy a part, and return whether all but a small remainder of the log is copied durably."""
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
-            # Few brokers ever move a log.
+            # Imported here because few brokers ever move a log.
             import aiofiles.os
 
             data: bytes = await aiofiles.os.wrap(found.read)()
@@ -174,7 +174,7 @@ class LogMover:
             waited_s += RETRY_S
 
     def _finish(self, held: Partition, future: Log) -> bool:
-        """Copy the rest and swap, without yielding to the event loop; False while the log is truncated."""
+        """Copy the remainder and swap, without yielding. Return False if the log is being truncated."""
         if held.log.is_settling:
             return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:

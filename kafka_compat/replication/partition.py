@@ -2,16 +2,16 @@
 
 Rules
 1. Only the leader appends for clients. A record is committed once every in-sync replica has it (rules in
-   `in_sync`); the high watermark is the offset up to which all records are committed, and consumers see no
-   record at or above it.
-2. A replica "has" a record of its log when the record is as durable as flush.messages requires: when
-   flush.messages records are unflushed, the local end waits for the flush. So with flush.messages=1 no record
-   is committed, returned or acknowledged before it is on disk, and a follower fetches more only after
+   `in_sync`); the high watermark is the offset up to which all records are committed, and consumers never see
+   a record at or above it.
+2. A replica "has" a record once the record is as durable as flush.messages requires: when flush.messages
+   records are unflushed, the local end does not advance until the flush. With flush.messages=1, no record is
+   therefore committed, returned or acknowledged before it is on disk, and a follower fetches more only after
    flushing.
 3. acks=all is acknowledged when the high watermark passes the batch, acks=1 when the local end does. If the
    ISR has fallen below min.insync.replicas meanwhile, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
-4. The high watermark never decreases during a leadership. A follower adopts its leader's.
-5. A state with a smaller partition epoch than the known one is outdated.
+4. The high watermark never decreases while a broker is leader. A follower adopts its leader's.
+5. A state whose partition epoch is smaller than the known one is outdated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy: accessing an enumeration member takes two lookups by name."""
+"""Local copy, because accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -97,11 +97,11 @@ class Partition:
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`high_watermark` is the checkpointed one; `monotonic_ms` is a monotonic clock. The partition adds
-        itself to `moved` whenever its high watermark changes. `counts` are those of its broker.
+        """`high_watermark` is the checkpointed value; `monotonic_ms` is a monotonic clock. The partition adds
+        itself to `moved` whenever its high watermark changes. `counts` are the broker's counters.
         """
         self._call_soon = call_soon
-        # Most partitions of a large broker have no listeners: the lists are created for the first.
+        # The lists are created for the first listener, because most partitions of a large broker have none.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -123,7 +123,7 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
-        """This broker is leader without followers and may commit: the fastest path of an append."""
+        """Whether this broker is leader without followers and may commit: the fastest path of an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
@@ -132,7 +132,7 @@ class Partition:
         self.counts = self._broker_counts.topic(self.topic)
         """The counters of the partition's topic."""
         self.lag = 0
-        """How many committed records a follower lacked at its leader's last response."""
+        """The number of committed records that a follower lacked at its leader's last response."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -142,7 +142,7 @@ class Partition:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The in-sync replicas confirmed by the controller; empty unless this broker is leader."""
+        """The in-sync replicas, as confirmed by the controller; empty unless this broker is leader."""
         return self.in_sync.committed
 
     @property
@@ -157,7 +157,7 @@ class Partition:
 
     @property
     def known_high_watermark(self) -> int | None:
-        """The high watermark; None on a newly elected leader without information from its followers."""
+        """The high watermark; None on a newly elected leader until its followers have fetched."""
         return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
 
     @property
@@ -176,7 +176,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end for read_committed consumers: no open transaction starts below it."""
+        """The end offset for read_committed consumers: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
 
     def check_min_isr(self) -> None:
@@ -195,18 +195,18 @@ class Partition:
         replicas: tuple[int, ...] | None = None,
         partition_epoch: int = 0,
     ) -> bool:
-        """Become leader in `leader_epoch`; return whether this broker was not leader before.
+        """Become leader in `leader_epoch`, and return whether this broker was not leader before.
 
-        If no other replica is in sync, all stored records are committed. `replicas` are the brokers that hold
-        the partition (default: `isr`). Nothing happens for an outdated `partition_epoch`.
+        If no other replica is in sync, all stored records are committed. `replicas` are the brokers with a
+        replica of the partition (default: `isr`). An outdated `partition_epoch` is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
         self.in_sync.lead(isr if replicas is None else replicas, isr)
         if leader_epoch > self.leader_epoch:
-            # Also without a record of this epoch: a follower with records of a later epoch than ours must
-            # find out where it diverged (KIP-279).
+            # Stored even without a record of this epoch, so that a follower with records of a later epoch
+            # than ours can find the offset at which it diverged (KIP-279).
             end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
             self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
@@ -221,8 +221,8 @@ class Partition:
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`; return whether the epoch is new,
-        so that fetching starts from scratch. Nothing happens for an outdated `partition_epoch`.
+        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`. Return whether the epoch is new,
+        so that fetching starts from scratch. An outdated `partition_epoch` is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -239,7 +239,7 @@ class Partition:
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop being leader; waiting requests fail with `code`."""
+        """Stop being leader, and fail waiting requests with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
@@ -301,14 +301,14 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once all records below `offset` are committed, or with an error if leadership ends."""
+        """Call back once the records below `offset` are committed, or with an error on resigning."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """As `when_committed`, for this replica alone (acks=1)."""
+        """As `when_committed`, but only for this replica (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
@@ -329,20 +329,20 @@ class Partition:
         self._advance()
 
     def replace_log(self, log: Log) -> None:
-        """Switch to a log in another directory that has the same durable content."""
+        """Switch to a log in another directory with the same durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
-        # The checkpoint of that directory does not contain it yet.
+        # The checkpoint of the new directory does not contain the high watermark yet.
         self._moved.add(self)
         self._advance()
 
     # --- following
 
     def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
-        """Store batches from the leader (possibly none) and adopt its high watermark and log start.
+        """Store batches from the leader (possibly none), and adopt the leader's high watermark and log start.
 
-        Raises StorageError if the batches do not continue the log or are damaged; KafkaError if this broker
-        is leader.
+        Raises StorageError if the batches do not continue the log or are damaged, and KafkaError if this
+        broker is leader.
         """
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -368,12 +368,12 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records; the leader's log starts at `offset`. Raises as `truncate_to`."""
+        """Remove all records: the leader's log starts at `offset`. Raises the errors of `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # No callback waits for a flush in an empty log; the follower fetches only when none does.
+        # No callback waits for a flush of an empty log, and the follower fetches only while none is waiting.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:
@@ -382,10 +382,10 @@ class Partition:
         self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
         self._moved.add(self)
 
-    # --- followers, from the leader's view
+    # --- followers, as seen by the leader
 
     def has_follower(self, broker_id: int) -> bool:
-        """Whether that broker may follow: it is a replica, and this broker is leader."""
+        """Whether the broker may follow, that is, has a replica of a partition that this broker leads."""
         return broker_id in self.in_sync.followers
 
     def follower_fetched(
@@ -411,11 +411,11 @@ class Partition:
         if isr is not None:
             log.info("%s: shrinking in-sync replicas from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # A hanging follower that is not in sync has been waited for long enough, too.
+        # Also stop waiting for a hanging follower that is not in sync.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Handle changes of the live brokers: requests no longer wait for an offline one."""
+        """Handle changes of the live brokers, so that requests no longer wait for an offline broker."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
@@ -437,7 +437,7 @@ class Partition:
         if answer.error != _NONE:
             counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
-            return  # LeaderAndIsr came first, or will come
+            return  # LeaderAndIsr has arrived before, or will arrive
         if answer.is_for_now:
             code = answer.error.name
             log.warning(
@@ -477,8 +477,8 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # It is unknown what reached the disk, and a later sync may falsely succeed, so this replica
-            # stops.
+            # This replica stops, because it is unknown which data reached the disk, and a later sync may
+            # falsely succeed.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

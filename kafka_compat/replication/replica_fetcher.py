@@ -2,12 +2,12 @@
 broker, each with one connection.
 
 Rules
-1. A fetcher has one request under way at a time.
-2. After a lost connection it connects again, to the leader's current address.
+1. A fetcher has one request in flight at a time.
+2. After a lost connection, it reconnects to the leader's current address.
 3. The topic name and partition number determine the fetcher, as in Kafka; when the number of fetchers
    changes, partitions are redistributed.
 4. The next fetch is sent from the callback of the previous response, because producers with acks=all wait for
-   its offset. The task continues when there is nothing to fetch, or after a failure.
+   the offset in this fetch. The fetcher's task takes over when there is nothing to fetch, or after a failure.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Client(Protocol):
     """A connection to a broker."""
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Return the response; raises ConnectionError."""
+        """Send a request and return the response. Raises ConnectionError."""
 
     async def connect(self) -> None:
-        """Open a connection for `ask`, if there is none; raises ConnectionError."""
+        """Open a connection for `ask`, if there is none. Raises ConnectionError."""
 
     def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
-        """As `send`, but `on_response` gets the response or the exception later. Byte fields of the response
-        are valid until it returns.
+        """As `send`, but call `on_response` later with the response or the exception. Byte fields of the
+        response are valid until `on_response` returns.
         """
 
     async def close(self) -> None: ...
@@ -58,7 +58,7 @@ Connect = Callable[[int], Client | None]
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """The index of the fetcher, of `count`, for a partition: Kafka's hash, for the same distribution."""
+    """The index of a partition's fetcher, of `count`, by Kafka's hash."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -88,7 +88,7 @@ class ReplicaFetchers:
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
-        """By leader and number."""
+        """The fetchers by leader and number."""
         self._tasks = Tasks()
         self._endings = Tasks()
 
@@ -100,7 +100,7 @@ class ReplicaFetchers:
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, in place of an earlier epoch."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
@@ -163,7 +163,7 @@ class ReplicaFetcher:
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
-        """Done when the current sequence of fetches has ended."""
+        """A future that completes when the current sequence of fetches has ended."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self.requests = 0
         """The number of fetches sent."""
@@ -171,7 +171,7 @@ class ReplicaFetcher:
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Sample the number of sent fetches for `rate`, about every second, by a monotonic clock."""
+        """Sample the number of sent fetches for `rate`. Call about every second, with monotonic times."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # it may have failed with an error whose traceback refers to this object
+        self._fetching = None  # its error's traceback may refer to this object
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -199,12 +199,12 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # A fetcher that stopped would leave its partitions without a fetcher.
+                # Continue after any error, because the partitions of a stopped fetcher would not be fetched.
                 log.exception("Fetching from broker %d failed", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """Run one lookup, or fetches as long as there are any; False if there is nothing to request."""
+        """Run one lookup, or all fetches. Return False if there is nothing to request."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
@@ -218,7 +218,7 @@ class ReplicaFetcher:
         await client.connect()
         self._fetching = asyncio.get_running_loop().create_future()
         self._fetch(client, fetch)
-        del fetch  # others follow it
+        del fetch  # later fetches replace it
         await self._fetching
         return True
 
@@ -246,7 +246,7 @@ class ReplicaFetcher:
         except Exception as error:
             fetching.set_exception(error)
         finally:
-            # The error's traceback refers to this frame.
+            # Deleted because the error's traceback refers to this frame.
             del fetching
 
     def _connected(self) -> Client:

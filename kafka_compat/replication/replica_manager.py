@@ -1,4 +1,4 @@
-"""All partitions that this broker holds, by topic and number."""
+"""All replicas of partitions on this broker, by topic and partition number."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class ReplicaManager:
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a standalone broker; `monotonic_ms` is a monotonic clock."""
+        """`proposer` and `quotas` are None for a standalone broker. `monotonic_ms` is a monotonic clock."""
         self.fetching: Fetching | None = None
-        """None as long as no partition follows another broker."""
+        """The replica fetchers; None if no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
         """The waiting reads of Fetch requests."""
         self.delayed_produces = 0
-        """How many Produce requests wait for replication or a flush."""
+        """The number of Produce requests that wait for replication or a flush."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
         self.local_id = local_id
         self._log_dirs = log_dirs
@@ -85,7 +85,7 @@ class ReplicaManager:
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
         self.reassigning: set[tuple[str, int]] = set()
-        """The partitions that were last reported as having replicas added or removed (KIP-455)."""
+        """The partitions that are being reassigned, as last reported by the controller (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -104,7 +104,7 @@ class ReplicaManager:
         return len(self._offline)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
-        """The partitions of these topics that are held here."""
+        """The partitions of these topics on this broker."""
         for name in names:
             topic = self._metadata.topics.get(name)
             for known in topic.partitions if topic is not None else ():
@@ -113,7 +113,7 @@ class ReplicaManager:
                     yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
-        """The partition held by this broker; None if there is none: `missing` returns the reason."""
+        """The partition, or None if this broker has no replica of it. `missing` returns the reason."""
         return self._partitions.get((topic, partition))
 
     def missing(self, topic: str, partition: int) -> ErrorCode:
@@ -129,12 +129,12 @@ class ReplicaManager:
         return self._refusals.get((topic, partition))
 
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
-        """Set the initial high watermarks of partitions from an earlier run."""
+        """Set the initial high watermarks, as stored by an earlier run."""
         self._high_watermarks.update(checkpointed)
 
     async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
         """Wait until no earlier operation on these partitions (topic, number, topic ID) is pending on disk,
-        so that `lead` and `follow` may be called. If the disk refuses, they return None.
+        so that `lead` and `follow` may be called. They return None if the operation is refused.
 
         Directories of an earlier topic of the same name, deleted while this broker was offline, are set
         aside.
@@ -166,18 +166,18 @@ class ReplicaManager:
         partition_epoch: int = 0,
         min_insync_replicas: int | None = None,
     ) -> Partition | None:
-        """Become leader of a partition, and create its log if missing; None if its disk failed or refuses.
-        See `prepare`.
+        """Become leader of a partition, and create its log if it is missing. Return None if its disk failed
+        or rejects writes. See `prepare`.
 
-        While a disk is offline, an existing partition's log may be on it, so none is created. `replicas` are
-        the brokers that hold it (default: `isr`). Nothing changes for an outdated `partition_epoch`.
+        While a disk is offline, the log of an existing partition may be on it, so no log is created.
+        `replicas` are the brokers with a replica (default: `isr`). An outdated `partition_epoch` is ignored.
         """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Before it becomes leader: it must not commit while the ISR is too small.
+                # Configured before it becomes leader, because it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held
@@ -194,7 +194,7 @@ class ReplicaManager:
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
     ) -> Partition | None:
-        """Become follower of a partition's leader (-1: none at present), as `lead`. Needs `fetching`."""
+        """Become follower of a partition's leader (-1: none), otherwise as `lead`. Needs `fetching`."""
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
@@ -207,7 +207,7 @@ class ReplicaManager:
         return held
 
     def stop(self, topic: str, partition: int) -> None:
-        """Stop holding a partition, and keep its log (StopReplica without deletion)."""
+        """Drop the replica of a partition, but keep its log (StopReplica without deletion)."""
         held = self._partitions.pop((topic, partition), None)
         self.reassigning.discard((topic, partition))
         if held is not None:
@@ -215,7 +215,7 @@ class ReplicaManager:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def peers_changed(self) -> None:
-        """Handle changes of the live brokers: see Partition.peers_changed."""
+        """Handle changes of the live brokers (see Partition.peers_changed)."""
         for held in self:
             held.peers_changed()
 
@@ -273,8 +273,8 @@ class ReplicaManager:
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
-        """Stop holding partitions and delete their logs; return when they cannot reappear after a crash, with
-        the errors of those for which this is not certain. `turn` yields to the event loop, if the caller
+        """Drop partitions and delete their logs. Return once the logs cannot reappear after a crash, with the
+        errors of the partitions for which this is not certain. `turn` yields to the event loop, if the caller
         shares it.
         """
         errors: dict[tuple[str, int], Exception] = {}
@@ -328,11 +328,11 @@ class ReplicaManager:
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """The high watermarks of all partitions with a log here, including those not held at present."""
+        """The high watermarks of all partitions with a log on this broker, even if not in use."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 
     def resign_all(self) -> None:
-        """Fail all waiting requests: this broker is stopping."""
+        """Fail all waiting requests, because this broker is shutting down."""
         for held in self:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,12 +1,12 @@
-"""Replication throttling (KIP-73): which replicas are throttled, and whether the rate is exceeded. Pure.
+"""Replication throttling (KIP-73): the throttled replicas, and whether the rate is exceeded. No I/O.
 
 Rules
 1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
-   throttled replicas as `partition:broker,…`, or `*` for all; a broker obeys the entries with its own ID.
-2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled: forcing replicas
-   out of the ISR would be worse than the traffic.
-3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until it
-   falls below the limit, so that one large batch never stops a replica permanently.
+   throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries with its own ID.
+2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled, because forcing
+   replicas out of the ISR would be worse than the traffic.
+3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until the
+   rate falls below the limit, so that one large batch never stops a replica permanently.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ReplicationQuota:
         """[start in ms, bytes], the newest last."""
 
     def throttle(self, topic: str, replicas: str, broker_id: int) -> None:
-        """Apply a topic's setting, "" if it has none."""
+        """Apply a topic's setting ("" if it has none)."""
         entries = [item.strip() for item in replicas.split(",") if item.strip()]
         if not entries:
             self._throttled.pop(topic, None)
@@ -97,6 +97,6 @@ class ReplicationQuotas:
         self.follower.bytes_per_s = follower_bytes_per_s
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the throttled replicas of a topic, from its own settings."""
+        """Apply the throttled replicas in a topic's own settings."""
         self.leader.throttle(topic, overrides.get(LEADER_REPLICAS, ""), self._broker_id)
         self.follower.throttle(topic, overrides.get(FOLLOWER_REPLICAS, ""), self._broker_id)

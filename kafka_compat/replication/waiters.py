@@ -1,7 +1,7 @@
-"""Callbacks that wait for a partition to reach an offset, called once, and listeners for every change of a
+"""Callbacks that are called once, when a partition reaches an offset, and listeners for every change of a
 partition.
 
-They are called during the append of another client, which their failure must not affect: it is logged.
+They are called during the append of another client. A failure is logged and does not affect that append.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, sequence number, callback). Its truth value is as fast as a list's."""
+    """A heap of (offset, sequence number, callback). Testing its truth value is as fast as a list's."""
 
     __slots__ = ("_pushed",)
 
@@ -41,7 +41,7 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """Add a waiter, creating the heap for the first: most partitions have none."""
+    """Add a waiter, creating the heap for the first one, because most partitions have none."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -49,7 +49,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all callbacks, at any offset; those added meanwhile keep waiting."""
+    """Call all callbacks, regardless of their offsets. Callbacks added meanwhile keep waiting."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -59,7 +59,7 @@ def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
 
 
 def guarded(callback: Callable[[T], None], argument: T) -> None:
-    """Call back; a failure is logged and not raised."""
+    """Call back, and log a failure instead of raising it."""
     try:
         callback(argument)
     except Exception:
@@ -75,11 +75,11 @@ class PartitionListener(Protocol):
     """A reader that waits for more records of a partition."""
 
     def partition_changed(self, partition: Partition) -> None:
-        """The partition has more records to read, or another leader."""
+        """Handle a partition that has more records to read, or another leader."""
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. Its truth value is as fast as a dict's."""
+    """The listeners of one partition, in order of addition. As fast to test for truth as a dict."""
 
     __slots__ = ("_call_soon", "_is_pending")
 
@@ -97,15 +97,15 @@ class PartitionListeners(dict[PartitionListener, None]):
         self.pop(listener, None)
 
     def notify_soon(self, partition: Partition) -> None:
-        """Notify all in the next iteration of the event loop: the producer's response is sent first, and
-        simultaneous appends wake a reader once.
+        """Notify all listeners in the next iteration of the event loop, so that the producer's response is
+        sent first, and simultaneous appends wake a reader once.
         """
         if not self._is_pending:
             self._is_pending = True
             self._call_soon(partial(self.notify, partition))
 
     def notify(self, partition: Partition) -> None:
-        """Notify all now."""
+        """Notify all listeners now."""
         self._is_pending = False
         for listener in list(self):
             guarded(listener.partition_changed, partition)

@@ -1,1 +1,1 @@
-"""Transactions: transactional ids, their markers, and the verification of records (KIP-890)."""
+"""Transactions: transactional IDs, markers, and the verification of records (KIP-890)."""

@@ -1,9 +1,9 @@
 """The transaction coordinator: all transactional ids of the shards of `__transaction_state` that this broker
 leads.
 
-It finds the transaction and passes the event to it; the runtime does the rest, except for the markers. Each
-response goes to the callback of its request: at once, or when the record that it depends on is committed.
-Each callback is called exactly once, even if this broker loses the shard or stops.
+It finds the transaction of each request and passes the event to it; the runtime does the rest, except for the
+markers. Each response is passed to the callback of its request, at once or when its record is committed. Each
+callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _sched_yield = getattr(os, "sched_yield", lambda: None)
 def offer_core() -> None:
     """Let a waiting thread run on this core first, if there is one.
 
-    Used for work that continues after a response was sent. On a machine with few cores the client's threads,
-    woken in turn by the response, may be queued behind the broker's, and Linux would leave them there until
-    the broker sleeps or has used its time slice of some milliseconds. This costs a microsecond on an idle
-    core and a time slice on a busy one, so it is used in a few places only.
+    Used for work that continues after a response was sent. On a machine with few cores, the client's threads,
+    woken in turn by the response, may be queued behind the broker's thread, and Linux would leave them there
+    until the broker sleeps or has used its time slice of a few milliseconds. The call costs a microsecond on
+    an idle core and a time slice on a busy one, so it is used in a few places only.
     """
     _sched_yield()
 
@@ -124,10 +124,10 @@ class MarkerDelivery:
             return
         offer_core()
         for partition in [item for item in self._awaiting if not self._writer.exists(item)]:
-            # Its topic was deleted, and the transaction's records with it.
+            # The topic was deleted, and with it the transaction's records.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Repeat: the thread that was woken first has woken the next one.
+            # Repeat, because the thread that was woken first has woken the next one.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -191,7 +191,7 @@ class TransactionCoordinator:
     # Lifecycle
 
     def start(self) -> None:
-        """Start to check for transactions past their timeout, and for expired ids."""
+        """Start the checks for timed-out transactions and expired ids."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -205,14 +205,14 @@ class TransactionCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Take over a shard that this broker now leads. A long log is read in steps; until then the shard is
-        loading. Decided transactions are completed.
+        """Load a shard of which this broker became leader. A long log is read in steps, during which the
+        shard is loading. Decided transactions are completed.
         """
-        # Not at once: a starting broker leads this shard before the partitions that need markers.
+        # Delayed, because at startup a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:
-        """Give up a shard that this broker no longer leads."""
+        """Unload a shard that this broker no longer leads."""
         self._runtime.unload(index)
 
     @property
@@ -223,7 +223,7 @@ class TransactionCoordinator:
     # Requests of producers
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether `init_producer_id` or `end_and_bump` must be given a new producer id."""
+        """Whether `init_producer_id` or `end_and_bump` needs a new producer id."""
         running, error = self._find(transactional_id)
         return not error and (running is None or running.machine.needs_producer_id)
 
@@ -235,14 +235,14 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """InitProducerId of a transactional id; `new_producer_id` is -1 if none was needed."""
+        """Process an InitProducerId. `new_producer_id` is -1 if none was needed."""
         now_ms = self._now_ms()
         running, error = self._find(transactional_id)
         if transactional_id and not 0 < timeout_ms <= self._settings.transaction_max_timeout_ms:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The id was just deleted: the producer retries.
+                # The id was just deleted, and the producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(
@@ -263,7 +263,7 @@ class TransactionCoordinator:
         respond: Callable[[ErrorCode], None],
         client_version: int = 0,
     ) -> None:
-        """AddPartitionsToTxn and AddOffsetsToTxn: the partitions succeed or fail together."""
+        """Process an AddPartitionsToTxn or AddOffsetsToTxn. The partitions succeed or fail together."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(error)
@@ -287,7 +287,7 @@ class TransactionCoordinator:
         committed: bool,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """EndTxn; the response is sent when the decision is committed, before the markers."""
+        """Process an EndTxn. The response is sent when the decision is committed, before the markers."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -303,7 +303,7 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """EndTxn of transaction.version 2; `new_producer_id` is -1 if none was needed."""
+        """Process an EndTxn of transaction.version 2. `new_producer_id` is -1 if none was needed."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -314,7 +314,7 @@ class TransactionCoordinator:
     # Administration
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, Status | None]:
-        """DescribeTransactions of one id."""
+        """Describe one id, for DescribeTransactions."""
         running, error = self._find(transactional_id)
         if not error and running is None:
             error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -323,7 +323,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """ListTransactions; empty filters match all, `duration_ms` only longer-running ones (-1: all)."""
+        """List ids, for ListTransactions. Empty filters match all; `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:
@@ -355,7 +355,7 @@ class TransactionCoordinator:
     # Running the state machines
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """The id; None with NONE for an unused one, or with an error if another broker coordinates it."""
+        """Find the id. None with NONE for an unused id, or with an error if another broker coordinates it."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)
@@ -370,7 +370,7 @@ class TransactionCoordinator:
     def _perform(self, running: RunningMachine[Transaction], out: Output) -> None:
         if out.markers is not None:
             delivery = MarkerDelivery(running, out.markers, self._markers, self._runtime, self._complete)
-            # The producer waits only for the decision: its response is sent first.
+            # The response is sent first, because the producer waits only for the decision.
             self._scheduler.call_later(0, delivery.send)
         if out.retry_completion:
             self._runtime.timers.call_later(RETRY_MS, partial(self._complete, running))

@@ -1,8 +1,8 @@
 """Regular expressions over transactional ids (KIP-1152), matched in time linear in the length of the id.
 
-Clients choose the pattern, and Python's `re` can take exponential time for some. It is therefore only used to
-parse the pattern; a nondeterministic automaton matches it, following all states at once, like RE2, which
-Kafka uses. As in RE2, look-around and backreferences are not supported.
+Clients choose the pattern, and Python's `re` can take exponential time for some patterns. `re` is therefore
+only used to parse the pattern; a nondeterministic automaton does the matching, following all states at once,
+like RE2, which Kafka uses. As in RE2, look-around and backreferences are not supported.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class LocalMarkerWriter:
             and entry.producer_epoch == producer_epoch
             and entry.current_txn_first_offset >= 0
         ):
-            # A late copy: the open transaction is the one after its own.
+            # A late copy of a marker: the open transaction is the one after the marker's.
             done(partition, ErrorCode.INVALID_PRODUCER_EPOCH)
             return
         batch = build_marker(

@@ -26,9 +26,9 @@ MarkerCallback = Callable[[TopicPartition, ErrorCode], None]
 
 class MarkerWriter(Protocol):
     def exists(self, partition: TopicPartition) -> bool:
-        """Whether the partition still exists; a deleted one needs no marker."""
+        """Whether the partition still exists, and therefore needs a marker."""
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        """Write the marker to each partition; call back exactly once for each, when its marker is committed
+        """Write the marker to each partition. Call back exactly once for each, when its marker is committed
         or with an error.
         """

@@ -1,7 +1,7 @@
 """Encoding and decoding of the records in `__transaction_state`, the status of transactional ids.
 
-Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 from
-transaction.version 1 on and whenever v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
+Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 since
+transaction.version 1 and whenever v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
 _FLEXIBLE_VALUE_VERSION: Final = 1
 _STATES: Final = tuple(TransactionState)
-"""In the order of their numbers in a record."""
+"""States in the order of their numbers in a record."""
 
 
 def encode_record(record: StatusRecord, transaction_version: int = 0) -> tuple[bytes, bytes | None]:

@@ -15,7 +15,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 EPOCH_MAX: Final = 32_767
 VERSION_WITH_EPOCH_BUMP: Final = 2
-"""The transaction.version from which on every transaction has its own epoch (KIP-890 part 2)."""
+"""The first transaction.version in which every transaction has its own epoch (KIP-890 part 2)."""
 NO_TIME: Final = -1
 
 
@@ -43,9 +43,9 @@ class Status(NamedTuple):
     """The stored status of a transactional id. `start_ms` is -1 before the first transaction; it and
     `last_update_ms` are times of day.
 
-    `previous_producer_id` is the id's producer id before, `next_producer_id` (-1: none) the one after the
+    `previous_producer_id` and `next_producer_id` (-1: none) are the producer ids before and after the
     transaction that is ending. `client_version` is the transaction.version of the last transaction's client,
-    or of the coordinator if it aborted that.
+    or of the coordinator if the coordinator aborted that transaction.
     """
 
     producer_id: int
@@ -102,8 +102,8 @@ class Markers(NamedTuple):
 class Output(machine.Output):
     """All effects of one event.
 
-    With `retry_completion` the end of the transaction could not be stored; `markers_written` must be called
-    again later.
+    With `retry_completion`, the end of the transaction could not be stored; the caller must call
+    `markers_written` again later.
     """
 
     markers: Markers | None = None

@@ -4,19 +4,19 @@ Rules
 1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
    as `stored`. Until then the transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
-2. A transaction is decided once PrepareCommit or PrepareAbort is committed: then the client gets its
-   response, and the markers follow until every partition has one, whatever happens to this broker.
-3. InitProducerId raises the epoch, which fences older producers of the id. A producer that sends its identity
-   gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated request gets
-   the same response (KIP-360). After the last epoch but one the id is replaced by a new one.
+2. A transaction is decided once PrepareCommit or PrepareAbort is committed. The client then gets its
+   response, and markers are written until every partition has one, whatever happens to this broker.
+3. InitProducerId increments the epoch, which fences older producers of the id. A producer that sends its
+   identity gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated
+   request gets the same response (KIP-360). After the second-to-last epoch, the id is replaced.
 4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
-   its own (PrepareEpochFence), which no client ever gets, and which is in force from the moment of the
-   decision: `status` has it before `stored`. If it could not be written the epoch is reused. With
-   transaction.version 2 the abort counts as one of that version, whichever version began the transaction.
+   its own (PrepareEpochFence), which is never returned to a client and takes effect with the decision:
+   `status` contains it before `stored` does. If the record could not be written, the epoch is reused. With
+   transaction.version 2, the abort counts as one of that version, whichever version began the transaction.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
    response to EndTxn carry the next one. A late request has an old epoch and is rejected; a repeated EndTxn
-   is recognized by its epoch. The producer may abort a transaction that has not begun, and after the last
-   epoch but one it continues with a new producer id.
+   is recognized by its epoch. The producer may abort a transaction that has not begun, and after the
+   second-to-last epoch it continues with a new producer id.
 
 The transitions, each with its valid start states, are in the table `BEFORE`.
 """
@@ -83,7 +83,7 @@ _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIM
 class _Pending(NamedTuple):
     """A transition whose record is being written. `is_appended` is False while markers are awaited.
 
-    `answer` goes to `waiter` (None: none) once the record is committed.
+    `answer` is passed to `waiter` (None: none) once the record is committed.
     """
 
     status: Status
@@ -130,7 +130,7 @@ class Transaction:
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """An id that was never used; InitProducerId gives it epoch 0."""
+        """A new id, to which InitProducerId assigns epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
@@ -152,8 +152,8 @@ class Transaction:
         waiter: Waiter,
         now_ms: int,
     ) -> Output:
-        """InitProducerId; `expected` is the identity that the producer sent, `new_producer_id` is -1 if
-        `needs_producer_id` was just False.
+        """Process an InitProducerId. `expected` is the identity that the producer sent; `new_producer_id` is
+        -1 if `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -227,11 +227,11 @@ class Transaction:
         now_ms: int,
         client_version: int = 0,
     ) -> Output:
-        """AddPartitionsToTxn; the first one opens a transaction."""
+        """Process an AddPartitionsToTxn. The first one opens a transaction."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
-            # It may be about to get the producer id that the request already has.
+            # The id may be about to get the producer id that the request already contains.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.status.state in PREPARED):
@@ -250,7 +250,7 @@ class Transaction:
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
-        """EndTxn; a repeated request gets the same response."""
+        """Process an EndTxn. A repeated request gets the same response."""
         out = Output()
         error = self._check_identity(identity)
         if not error and self._pending is not None:
@@ -267,8 +267,8 @@ class Transaction:
     def end_and_bump(
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
-        """EndTxn of transaction.version 2: the response contains the identity for the next transaction.
-        `new_producer_id` is -1 if `needs_producer_id` was just False.
+        """Process an EndTxn of transaction.version 2. The response contains the identity for the next
+        transaction. `new_producer_id` is -1 if `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -287,7 +287,7 @@ class Transaction:
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort used the last epoch, which no client gets: it continues with a new id (KAFKA-20090).
+            # That abort used the last epoch, so the producer continues with a new id (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
@@ -341,7 +341,7 @@ class Transaction:
         last_epoch: int | None = None,
         is_fence: bool = False,
     ) -> Output:
-        """Write the record of a transition; `answer` goes to `waiter` once the record is committed."""
+        """Write the record of a transition. `answer` is passed to `waiter` once the record is committed."""
         if self.status.state not in BEFORE[status.state]:
             raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.status.state}")
         kept = self._last_epoch if last_epoch is None else last_epoch
@@ -389,7 +389,7 @@ class Transaction:
     """The coordinator calls `abort_timed_out` and `expire` at intervals."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """Apply the stored status of the id: the only code that changes `stored`."""
+        """Apply the stored status of the id. Only this method changes `stored`."""
         self.stored = status = record.value
         if status is None:
             status = self.status._replace(state=DEAD)
@@ -408,7 +408,7 @@ class Transaction:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete the pending transition: its record is committed and replayed, or failed with an error."""
+        """Complete the pending transition, whose record is committed and replayed or failed with an error."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -421,7 +421,7 @@ class Transaction:
             self._await_markers(out, now.wall_ms)
         elif self.status.state in OUTCOMES:
             self._epoch_fence_failed = False
-        # It took effect, even if the producer gets an error and retries.
+        # The transition took effect, even if the producer gets an error and retries.
         _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
 
@@ -437,13 +437,13 @@ class Transaction:
         return out
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Do nothing: `__transaction_state` is not written in transactions."""
+        """Do nothing, because `__transaction_state` is not written in transactions."""
 
     def tick(self, now: Now) -> Output:
         return Output()
 
     def unload(self) -> Output:
-        """Stop coordinating; `written` has already completed the waiting requests."""
+        """Stop coordinating. `written` has already completed the waiting requests."""
         return Output()
 
     # Markers
@@ -469,7 +469,7 @@ class Transaction:
         )
 
     def markers_written(self) -> Output:
-        """Complete the transaction: every partition has its marker."""
+        """Complete the transaction, because every partition has its marker."""
         out = Output()
         pending = self._pending
         if pending is not None and not pending.is_appended:
@@ -488,7 +488,7 @@ class Transaction:
 
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
-    """Respond without a change; NONE if nothing was left to do."""
+    """Respond without a change. The error is NONE if nothing was left to do."""
     out.responses.append((waiter, error))
     return out
 

@@ -1,9 +1,9 @@
-"""Verification that records may be appended to a partition as part of a transaction (KIP-890): a late retry
-must not open a transaction that is never ended.
+"""Verification that records may be appended to a partition as part of a transaction (KIP-890), so that a late
+retry never opens a transaction that is not ended.
 
 The partition's leader asks the coordinator of the transactional id, or, for a producer of transaction.version
 2, asks it to add the partition. If the transaction ends before the response arrives, by its marker or a new
-leader epoch of the partition, the response is void.
+leader epoch of the partition, the response is ignored.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ class Verifications:
         knows_abortable: bool,
         adds: bool,
     ) -> Verification:
-        """Verify the partitions in which the transaction has no records yet; completed at once if the
-        coordinator is local and has nothing to write. With `adds` the partitions are added; a transaction
-        that is ending is awaited briefly.
+        """Verify the partitions in which the transaction has no records yet. This completes at once if the
+        coordinator is local and has nothing to write. With `adds`, the partitions are added, with a short
+        wait for a transaction that is ending.
 
         A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE.
         """
@@ -175,8 +175,8 @@ still being written when the next begins.
 
 
 class Verification:
-    """A verification in progress. Before `take`, a marker that ends the transaction or a lost leadership
-    voids it.
+    """A verification in progress. Before `take`, a marker that ends the transaction or a change of leader
+    voids the verification.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # Another leader may have written the marker: the client retries and is verified again.
+            # Another leader may have written the marker. The client retries and is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,4 +1,4 @@
-"""Statistics of the log cleaner's last runs, as in Kafka's metrics. Pure."""
+"""Statistics of the log cleaner's last runs, as in Kafka's metrics. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Cleaning:
     __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
 
     def __init__(self, job: CleaningJob, now_ms: int) -> None:
-        """`now_ms` is monotonic, here and below."""
+        """`now_ms` is monotonic, as in all methods."""
         self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
         self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
         self.began_ms = now_ms
@@ -42,16 +42,16 @@ class CleanerStats:
 
     def __init__(self) -> None:
         self.last: Cleaning | None = None
-        """The cleaning that ended last."""
+        """The most recently completed cleaning."""
         self.looked_ms = NEVER
         """The time of the last pass over the logs."""
         self.dirtiest_ratio = 0.0
-        """In the last pass: the dirty ratio of the dirtiest log, from 0 to 1."""
+        """The dirty ratio of the dirtiest log in the last pass, from 0 to 1."""
         self.overdue_ms = 0
-        """In the last pass: the longest wait of a record beyond max.compaction.lag.ms."""
+        """The longest wait of a record beyond max.compaction.lag.ms in the last pass."""
 
     def look_begins(self, now_ms: int) -> None:
-        """Start a pass over the logs that may be compacted; `saw` is called for each."""
+        """Start a pass over the logs that may be compacted. The caller then calls `saw` for each."""
         self.looked_ms = now_ms
         self.dirtiest_ratio, self.overdue_ms = 0.0, 0
 

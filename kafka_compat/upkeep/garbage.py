@@ -18,26 +18,26 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (5_000, 1_000_000, 1_000_000)
-"""The number of objects created between two automatic collections; older ones are collected here."""
+"""The number of new objects between two automatic collections. Older objects are collected here."""
 MIDDLE_MAX: Final = 10
 """The number of automatic collections before their survivors, 50,000 at most, are examined."""
 OLDER_MAX: Final = 50_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
-"""How long to wait for an idle moment."""
+"""Maximum wait for an idle moment."""
 
 
 class GarbageCollection:
     """Collections of a broker's process, except those of the youngest objects."""
 
     def __init__(self, now_ms: int) -> None:
-        """`now_ms` is monotonic, here and below."""
+        """`now_ms` is monotonic, as in all methods."""
         self._due_ms = now_ms + INTERVAL_MS
         self._older = 0
         """The maximum number of objects that a full collection may examine."""
 
     def look(self, now_ms: int, *, is_idle: bool) -> None:
-        """Run the collections that are due; called about every second."""
+        """Run the collections that are due. Called about every second."""
         survived = gc.get_count()[1]
         if survived >= MIDDLE_MAX:
             gc.collect(1)

@@ -1,10 +1,10 @@
-"""Compaction scheduler of one broker: picks the dirtiest log, has a child process clean it, and installs the
-result.
+"""Compaction scheduler of one broker: selects the dirtiest log, runs a child process that cleans the log, and
+installs the result.
 
 Rules
-1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log is cleaned
-   first.
-2. A child only writes `.cleaned` files. The broker alone changes the log, on its loop, between two requests.
+1. A child works on one log at a time, and up to log.cleaner.threads children may run. The dirtiest log is
+   cleaned first.
+2. A child only writes `.cleaned` files. Only the broker changes the log, on its loop, between two requests.
 3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
    unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
 4. The clean offset of a log is recorded after its new files are durable.
@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Out of processes, descriptors or temporary space. Report it once: every check retries.
+                # Out of processes, descriptors or temporary space. Report once: every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     logger.warning(
@@ -162,7 +162,7 @@ class LogCleaner:
         return best
 
     def stop(self) -> None:
-        """Kill the children and wait for their exit; unfinished work is discarded."""
+        """Kill the children and wait for their exit. Unfinished work is discarded."""
         self._stopped = True
         for child in list(self._running.values()):
             child.kill(wait=True)
@@ -182,7 +182,7 @@ class LogCleaner:
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
-        """Record that a log is clean, once this is durable."""
+        """Record that a log is clean, once the cleaned segments are durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
         log = child.log
@@ -192,7 +192,7 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Skip a log whose records or indexes are unreadable; other disk errors are retried."""
+        """Skip a log whose records or indexes are unreadable. Other disk errors are retried."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
         if not may_try_again:
@@ -256,7 +256,7 @@ class _Child:
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 
     def kill(self, *, wait: bool = False) -> None:
-        """Kill the process; the cleaner's `exited` is called afterwards, with `wait` at once."""
+        """Kill the process. The cleaner's `exited` is called later, or with `wait` before this returns."""
         self._process.kill()
         if wait:
             try:

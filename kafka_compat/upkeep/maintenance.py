@@ -41,13 +41,13 @@ IDLE_LATE_S = 0.003
 """The loop counts as idle if it wakes the upkeep with at most this delay."""
 PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
-"""How many active segments are examined per second: all if there are no more."""
+"""Maximum number of active segments examined per second."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""So many partitions lengthen the checkpoint interval by 1 ms: the file is written as a whole."""
+"""Number of partitions per additional ms of checkpoint interval, since the file is written as a whole."""
 
 
 class _Job(NamedTuple):
-    """A periodic job. `run` gets the time of day in ms; it does the work or returns its steps."""
+    """A periodic job. `run` gets the time of day in ms, and does the work or returns its steps."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
@@ -98,7 +98,7 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
-        """None until there is a log to compact."""
+        """The log cleaner; None until there is a log to compact."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -113,7 +113,7 @@ class Maintenance:
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
-        """Start the schedule in a task of that owner."""
+        """Start the schedule in a task of this owner."""
         tasks.spawn("upkeep", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class Maintenance:
             self.cleaner.stop()
 
     async def do_all(self) -> None:
-        """Run every job, due or not, and wait for those that continue outside the task."""
+        """Run every job, due or not, and wait for jobs that continue outside the task."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
         if self.cleaner is not None:
@@ -152,8 +152,8 @@ class Maintenance:
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
     ) -> Steps[None]:
-        """Process these partitions, unless they are deleted meanwhile. A disk error of one does not affect
-        the others.
+        """Process these partitions, unless they are deleted meanwhile. A disk error on one partition does not
+        affect others.
         """
         replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
@@ -168,7 +168,7 @@ class Maintenance:
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
-        """Have leaders propose the removal of lagging followers from their ISRs."""
+        """Let leaders propose the removal of lagging followers from their ISRs."""
         now_ms = self._clock.monotonic_ms()
 
         def look(partition: Partition) -> None:
@@ -181,7 +181,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Most topics of a large broker never use it.
+        # Skip most topics, which never use this setting.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("flush of", look, self._replicas if asks_by_default else asking)
@@ -189,7 +189,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # The first ones may be examined twice in a second.
+            # Wraps around: the first partitions may be examined twice in a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms), some)

@@ -1,4 +1,4 @@
-"""Compaction of single batches: decides which records to keep and rewrites the batch. Pure.
+"""Compaction of single batches: choice of the records to keep, and rewriting of the batch. No I/O.
 
 Rules, as in Apache Kafka
 1. The last record of each key is kept, and all older ones are removed. A record without a key is removed.
@@ -6,14 +6,13 @@ Rules, as in Apache Kafka
 2. A tombstone (null value), and the marker of a transaction that has no records left, are kept for
    delete.retention.ms after the first cleaning that finds them in this state. That cleaning writes the delete
    horizon into the batch (KIP-534).
-3. Records of aborted transactions are removed. The marker of a transaction is kept until all of its batches
-   are removed.
-4. Offsets never change: a batch from which records were removed keeps its base offset, its last offset and
-   its sequence.
-5. A batch without records is kept when it is a producer's last batch, so that the producer can continue its
-   sequence, or the last batch of the cleaned range, so that the log end does not move.
-6. Messages of formats 0 and 1 are kept unchanged or removed. A compressed message set is kept while one of
-   its messages must be kept.
+3. Records of aborted transactions are removed. The marker of a transaction is kept until all batches of the
+   transaction are removed.
+4. Offsets never change: a batch that loses records keeps its base offset, its last offset and its sequence.
+5. An empty batch is kept if it is the last batch of a producer, so that the producer can continue its
+   sequence, or of the cleaned range, so that the log end does not move.
+6. Messages of formats 0 and 1 are kept unchanged or removed. A compressed message set is kept as long as any
+   of its messages must be kept.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from kafka_compat.storage.records.records import encode_varint, join_batch, read
 from kafka_compat.storage.segments.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20
-"""The number of offsets whose last-of-key flags are computed at once, one byte each."""
+"""Maximum number of offsets whose last-of-key flags are computed at once; each flag takes one byte."""
 
 
 class Transactions:
     """Classifies batches by aborted transactions, and finds the markers to keep, in one pass over a log.
 
-    `aborted` are the entries of the log's transaction indexes. `kept` collects those whose marker must be
-    kept.
+    `aborted` contains the entries of the log's transaction indexes. `kept` collects the entries whose markers
+    must be kept.
     """
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
@@ -50,8 +49,8 @@ class Transactions:
         self._committed_seen: set[int] = set()
 
     def discards(self, header: BatchHeader, data: memoryview) -> bool:
-        """Whether to remove the records of this batch: those of an aborted transaction, or a marker whose
-        batches are all removed.
+        """Whether to remove the records of this batch: it belongs to an aborted transaction, or is the marker
+        of a transaction whose batches are all removed.
         """
         if header.attributes & CONTROL_FLAG:
             return self._discards_marker(header, data)
@@ -100,7 +99,7 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningPolicy:
-    """The parameters of one cleaning. `upper_bound` is the end of the cleanable range; times in ms."""
+    """The parameters of one cleaning. `upper_bound` is the end of the cleanable range. Times are in ms."""
 
     now_ms: int
     delete_retention_ms: int
@@ -109,7 +108,7 @@ class CleaningPolicy:
 
 
 class BatchCleaner:
-    """Takes the batches of a log in order and returns the remainder of each."""
+    """Cleans the batches of a log, in order."""
 
     def __init__(self, offset_map: OffsetMap, policy: CleaningPolicy, transactions: Transactions) -> None:
         self._map = offset_map
@@ -119,7 +118,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """Return `data` itself, a batch with fewer or no records, or None."""
+        """Clean one batch: return `data` itself, a batch with fewer or no records, or None."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control
@@ -165,8 +164,8 @@ class BatchCleaner:
         return bool(header.attributes & CONTROL_FLAG) and header.producer_epoch == last.producer_epoch
 
     def _flags_of(self, header: BatchHeader) -> bytearray | None:
-        """Flags by offset from the batch's first on: whether the record is the last of its key. None if the
-        map does not cover the whole batch.
+        """One flag per offset of the batch: whether the record is the last one with its key. Return None if
+        the map does not cover the whole batch.
         """
         first, count = header.base_offset, header.last_offset_delta + 1
         if count > FLAGS_MAX or not self._map.holds_all_of(first, header.last_offset):
@@ -249,7 +248,7 @@ def _with_horizon(
 
 
 class Sized(Protocol):
-    """The sizes of a segment that grouping needs, in bytes."""
+    """The sizes of a segment in bytes, as needed to group segments."""
 
     @property
     def base_offset(self) -> int: ...
@@ -267,8 +266,8 @@ S = TypeVar("S", bound=Sized)
 
 
 def group_segments(segments: Iterable[S], segment_bytes: int, index_bytes: int) -> Iterator[list[S]]:
-    """Group adjacent segments that fit into one: within segment.bytes, segment.index.bytes, and the four
-    bytes of an index offset.
+    """Group adjacent segments that fit into one segment, as limited by segment.bytes, segment.index.bytes,
+    and the four bytes of an offset in an index.
     """
     group: list[S] = []
     sizes = [0, 0, 0]

@@ -34,10 +34,10 @@ from kafka_compat.storage.segments.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
 PUT_RECORDS = 1000
-"""Minimum number of records added to the map at once, which costs less than one by one."""
+"""Minimum number of records added to the map at once; adding records one by one costs more."""
 
 Throttle = Callable[[int], None]
-"""Called with every number of bytes read or written; it may sleep."""
+"""Called with the number of bytes of each read or write; it may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """The input of a cleaning: it starts at `first_dirty_offset` and ends with `segments`, all sealed
-    segments from the oldest on. `transaction_indexes` are the base offsets of all segments of the log.
+    """The input of a cleaning. `segments` are the sealed segments, oldest first; keys are read starting at
+    `first_dirty_offset`. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
     directory: str
@@ -95,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A finished segment in `.cleaned` files that replaces the segments at these offsets."""
+    """A finished segment in `.cleaned` files, which replaces the segments at these base offsets."""
 
     sources: tuple[int, ...]
     size_bytes: int
@@ -104,7 +104,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The end of the job: everything below `end_offset` is clean."""
+    """The result of a completed job: all records below `end_offset` are clean."""
 
     end_offset: int
     key_count: int
@@ -148,7 +148,7 @@ class _Cleaning:
                 yield from decode(self._filesystem.read_file(path))
 
     def transactions(self) -> Transactions:
-        """A new walk over the transactions of the log, for one pass from its start."""
+        """Start a new walk over the log's transactions, for one pass from the start of the log."""
         self._walk = Transactions(self._aborted)
         return self._walk
 
@@ -157,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """The last offset of each key in the dirty part, or in the portion that fits into the map."""
+        """Map each key of the dirty part, or of the portion that fits into the map, to its last offset."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -185,8 +185,8 @@ class _Cleaning:
     def clean_groups(
         self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
     ) -> Iterator[CleanedGroup]:
-        """Write the remaining records of each group into one segment; a group without any is merged with the
-        next, because Apache Kafka finds no record by time among empty segments.
+        """Write the remaining records of each group into one segment. An empty group is merged with the next
+        one, because Apache Kafka cannot look up records by time in a log with empty segments.
         """
         sources: list[SegmentSource] = []
         writer: _CleanedSegment | None = None
@@ -269,7 +269,7 @@ class _CleanedSegment:
         return not self._size_bytes
 
     def append(self, source: BatchHeader, data: Buffer) -> None:
-        """Append the remainder of the batch that had the header `source`."""
+        """Append the cleaned form of the batch whose header was `source`."""
         max_timestamp = source.max_timestamp
         if source.magic == 2:
             max_timestamp = int.from_bytes(data[35:43], "big", signed=True)
@@ -310,7 +310,7 @@ class _CleanedSegment:
         for suffix, content in indexes.items():
             filesystem.write_file(self._path(suffix), content)
             filesystem.sync_file(self._path(suffix))
-        # Retention and legacy tombstones rely on this time, which a cleaning must not refresh.
+        # Retention and the expiry of legacy tombstones rely on this time, so a cleaning must not change it.
         filesystem.set_modified_ms(self._path(LOG_SUFFIX), modified_ms)
         self._file.sync()
         return self._size_bytes
@@ -319,7 +319,7 @@ class _CleanedSegment:
 def _add_keys(
     header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys of a batch's records from the first offset of `found` on, and their offsets."""
+    """Add the keys and offsets of a batch's records, starting at the first offset of `found`."""
     first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):

@@ -1,8 +1,8 @@
-"""Child process that cleans one log: `python -m kafka_compat.storage.compaction.cleaner_process FD`.
+"""Child process that cleans one log (`python -m kafka_compat.storage.compaction.cleaner_process FD`).
 
-A separate process with a low priority, because a loop over records would hold the interpreter lock that
+It is a separate process of low priority, because a loop over records would hold the interpreter lock that
 client requests need. It reads its job as JSON from the file descriptor and writes one JSON object per line:
-{"group": …} for each finished segment, then {"done": …}, or {"failed": why}. Its standard input is a pipe
+{"group": …} for each finished segment, then {"done": …}, or {"failed": reason}. Its standard input is a pipe
 that carries no data: when the pipe closes, the broker has exited, and this process exits before it touches
 another file.
 """

@@ -1,8 +1,8 @@
 """Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
 
-Two implementations. A dictionary is about ten times faster and takes about 200 bytes per key. A table of
-slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An `OffsetMap`
-starts with the dictionary and switches to slots when the dictionary is full.
+There are two implementations. A dictionary is about ten times faster and takes about 200 bytes per key. A
+table of slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An
+`OffsetMap` starts with the dictionary and switches to slots when the dictionary is full.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kafka_compat.storage.records.batch import Buffer
 
 DICT_ENTRY_BYTES = 176
-"""Memory of a dictionary entry without its key, at the peak of the table's growth."""
+"""Memory in bytes of a dictionary entry without its key, when the dictionary is being enlarged."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
-"""The number of batches whose tombstones are tracked, eight bytes each."""
+"""Maximum number of tracked batches with tombstones; each takes eight bytes."""
 _DIGEST = struct.Struct("<QQ")
 
 
 class OffsetMap:
-    """The last offset of each key; covers all records from `first_offset` to `latest_offset`, which is -1 at
-    first.
+    """The last offset of each key in the records from `first_offset` to `latest_offset`, which is initially
+    -1.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class OffsetMap:
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> bool:
         """Add keys written at these ascending offsets.
 
-        Returns False if not all of them fit; the map then covers those up to `latest_offset`.
+        Returns False if not all keys fit; the map then covers the records up to `latest_offset`.
         """
         count = self._table.put(keys, offsets)
         if count < len(keys) and isinstance(self._table, _Dictionary):
@@ -79,7 +79,7 @@ class OffsetMap:
             self._tombstones.append(base_offset)
 
     def may_hold_tombstones(self, base_offset: int) -> bool:
-        """Whether this batch may contain tombstones, by the recorded batches."""
+        """Whether this batch may contain tombstones, according to `note_tombstones`."""
         noted = self._tombstones
         at = bisect_left(noted, base_offset)
         return len(noted) == TOMBSTONES_MAX if at == len(noted) else noted[at] == base_offset
@@ -89,7 +89,7 @@ class OffsetMap:
         return self.first_offset <= first_offset and last_offset <= self.latest_offset
 
     def flags(self, start: int, count: int) -> bytearray:
-        """One byte per offset from `start` on: 1 if it is the last one of a key, else 0."""
+        """One byte per offset, beginning with `start`: 1 for the last offset of a key, otherwise 0."""
         flags = bytearray(count)
         stop = start + count
         for offset in self._table.offsets():
@@ -140,13 +140,13 @@ class _Dictionary:
         return self._offsets.values()
 
     def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
-        """Move all entries to a slot table and empty this one; None if that table would hold few entries
-        more.
+        """Move all entries to a slot table and empty this one. Return None if a slot table would hold hardly
+        more entries.
 
         `memory_bytes` covers both tables.
         """
         slot_count = memory_bytes // SLOT_BYTES - len(self)
-        # A prime that is not larger is larger than half of it.
+        # There is always a prime between half of a number and the number.
         if slot_count * load_factor < 2 * (len(self) + 1):
             return None
         offsets = array("q", self._offsets.values())
@@ -164,8 +164,8 @@ class _Dictionary:
 class _Slots:
     """The compact table: slots of a 16-byte digest and an offset, with double hashing.
 
-    Keys with equal digests are treated as one key, as in Apache Kafka; with 128 bits this is practically
-    impossible.
+    Keys whose digests collide are treated as one key, as in Apache Kafka; with 128 bits a collision is
+    practically impossible.
     """
 
     __slots__ = ("_count", "_count_max", "_slots", "_words")
@@ -185,7 +185,7 @@ class _Slots:
         return self.put_digests(b"".join(map(_digest, keys)), offsets)
 
     def put_digests(self, digests: Buffer, offsets: Sequence[int]) -> int:
-        """Add keys by their concatenated digests."""
+        """Add keys, given as their concatenated digests."""
         words, slots = self._words, self._slots
         for index, (high, low) in enumerate(_DIGEST.iter_unpack(digests)):
             at = high % slots * 3

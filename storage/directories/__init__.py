@@ -1,1 +1,1 @@
-"""Log directories: their logs, worker threads, checkpoints, deletions and moves."""
+"""Log directories: logs, worker threads, checkpoints, deletions and moves."""

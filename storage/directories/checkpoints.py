@@ -1,7 +1,7 @@
 """Formats of Kafka's small text files: offset checkpoints, meta.properties, partition.metadata and the
 clean-shutdown marker.
 
-All of these files are replaced atomically as a whole. This module only encodes and decodes their content.
+Each of these files is replaced atomically as a whole. This module only encodes and decodes the content.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def encode_line(key: TopicPartition, offset: int) -> bytes:
 
 
 def join_lines(lines: Collection[bytes]) -> bytes:
-    """Join encoded entries to an offset checkpoint."""
+    """Join encoded entries into an offset checkpoint."""
     return b"0\n%d\n%b" % (len(lines), b"".join(lines))
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
-    """Decode an offset checkpoint; CorruptFile if any line is malformed.
+    """Decode an offset checkpoint. Raises CorruptFile if any line is malformed.
 
-    Kafka creates the file empty and writes the first entries a minute later.
+    An empty file is valid: Kafka creates it empty and writes the first entries a minute later.
     """
     if not content:
         return {}
@@ -78,7 +78,7 @@ def encode_topic_id(topic_id: UUID) -> str:
 
 
 def decode_topic_id(text: str) -> UUID:
-    """The reverse of `encode_topic_id`; ValueError for anything else."""
+    """The reverse of `encode_topic_id`. Raises ValueError for any other text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
@@ -88,7 +88,7 @@ def encode_partition_metadata(topic_id: UUID) -> bytes:
 
 
 def decode_partition_metadata(content: bytes) -> UUID:
-    """The topic ID in partition.metadata; CorruptFile if it is missing."""
+    """The topic ID in partition.metadata. Raises CorruptFile if it is missing."""
     fields = dict(line.split(":", 1) for line in content.decode(errors="replace").splitlines() if ":" in line)
     try:
         return decode_topic_id(fields["topic_id"].strip())

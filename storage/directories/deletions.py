@@ -1,4 +1,4 @@
-"""Delayed deletion: files that are out of use and are removed after file.delete.delay.ms."""
+"""Delayed deletion of files that are no longer in use, after file.delete.delay.ms."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Pending deletions of one directory, with their due times. `schedule` may be called from any thread,
-    `run` in the directory's worker.
+    """Pending deletions of one directory, with their due times. `schedule` may be called from any thread, but
+    `run` only in the directory's worker.
     """
 
     def __init__(self, filesystem: Filesystem) -> None:
@@ -29,8 +29,8 @@ class Deletions:
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
-        """Delete everything that is due, one file per step: deleting a large file may take a while. Failures
-        are logged; the next startup removes leftovers.
+        """Delete all due files, one per step, because deleting a large file may take a while. Failures are
+        logged; the next startup removes leftovers.
         """
         for _ in range(len(self._pending)):
             due_ms, path = self._pending.popleft()

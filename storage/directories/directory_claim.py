@@ -38,13 +38,13 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Lock the directory for this process; create it if missing. Raises LogDirInUse, OSError."""
+        """Lock the directory, and create it if it is missing. Raises LogDirInUse, OSError."""
         if self._lock is not None:
             return
         try:
             if not self._filesystem.exists(self._path):
                 self._filesystem.mkdir(self._path)
-                # An unreadable parent directory is the administrator's responsibility.
+                # Ignored: fixing an unreadable parent directory is the administrator's responsibility.
                 with contextlib.suppress(PermissionError):
                     self._filesystem.sync_directory(os.path.dirname(self._path))
             self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")
@@ -80,8 +80,8 @@ class DirectoryClaim:
 
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
-    """Read the properties; empty if the file is missing. Raises InconsistentMetaProperties, with the line, if
-    it is not a properties file: the directory may belong to other software.
+    """Read the properties; none if the file is missing. Raises InconsistentMetaProperties, with the invalid
+    line, if the file is not a properties file, because the directory may then belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"
     try:

@@ -1,4 +1,4 @@
-"""Names of partition directories, as in Kafka, and the partitions that they denote."""
+"""Names of partition directories, as in Kafka, and parsing of these names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
 RETURNING = ".kafka-compat-restoring"
-"""A file that exists while the logs return to a saved state: see `saved_states`."""
+"""Marker file that exists while the logs are being returned to a saved state (see `saved_states`)."""
 
 
 def directory_name(key: TopicPartition) -> str:
@@ -21,16 +21,16 @@ def directory_name(key: TopicPartition) -> str:
 
 
 def unique_name(key: TopicPartition, ending: str) -> str:
-    """A directory name with a random part and a suffix. Long topic names are cut to fit the maximum length of
-    a file name, as in Kafka.
+    """A directory name with a random part and a suffix. Long topic names are truncated to the maximum length
+    of a file name, as in Kafka.
     """
     suffix = f".{uuid4().hex}{ending}"
     return directory_name(key)[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """The partition whose log, or copy of it, a directory of this name holds. None for other names, and for a
-    copy whose name was cut.
+    """The partition whose log, or copy of a log, a directory of this name contains. None for other names, and
+    for a copy whose name was truncated.
     """
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
@@ -38,7 +38,7 @@ def partition_of(name: str) -> TopicPartition | None:
 
 
 def is_future(name: str) -> bool:
-    """Whether a directory of this name holds a copy that will replace a log."""
+    """Whether a directory of this name contains a copy that will replace a log."""
     return name.endswith(FUTURE_SUFFIX)
 
 
@@ -47,5 +47,5 @@ def parse_name(name: str) -> TopicPartition | None:
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None
-    # One shared string for all partitions of a topic.
+    # Interned, so that all partitions of a topic share one string.
     return intern(topic), int(number)

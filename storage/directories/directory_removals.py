@@ -1,4 +1,4 @@
-"""Removal of partition directories, and when a partition of the same name may be created again.
+"""Removal of partition directories, and the point at which a partition of the same name may be recreated.
 
 The order of the steps follows rule 1 of `log_directory`: rename, sync the directory, then write checkpoints
 without the partition.
@@ -24,7 +24,7 @@ RENAMES_PER_STEP = 32
 
 @dataclass(slots=True)
 class _Removal:
-    """A partition directory to rename. Its files are deleted at `due_ms`; None keeps them."""
+    """A partition directory to rename. Its files are deleted at `due_ms`, or kept if that is None."""
 
     key: TopicPartition
     source: str
@@ -52,7 +52,7 @@ class DirectoryRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose directory or checkpoint entries are being removed, with their waiters."""
+        """Partitions whose directory or checkpoint entries are being removed, with callbacks."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -63,7 +63,7 @@ class DirectoryRemovals:
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
         """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
-        # The order matters: see `settle`.
+        # The order matters because `settle` runs concurrently (see there).
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
@@ -72,7 +72,7 @@ class DirectoryRemovals:
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back after the next `settle`, with the error if the partition is not free then."""
+        """Call back after the next `settle`, with an error if the partition is still not free."""
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
@@ -83,7 +83,7 @@ class DirectoryRemovals:
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Carry out the removals, in steps. Raises RefusedForNow (the rest stays pending), LogDirFailure."""
+        """Carry out the removals, in steps. Raises RefusedForNow (may be retried), LogDirFailure."""
         # A partition is added here after its removal, so every one seen here is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
@@ -114,7 +114,7 @@ class DirectoryRemovals:
         path = self._disk.path
         try:
             for number, removal in enumerate(removals, 1):
-                # It may have been renamed by an earlier attempt.
+                # An earlier attempt may have renamed the directory.
                 with contextlib.suppress(FileNotFoundError):
                     self._filesystem.rename(removal.source, removal.target)
                 if number % RENAMES_PER_STEP == 0:
@@ -135,7 +135,7 @@ class DirectoryRemovals:
             self._worker.hand_back(lambda: done(error))
 
     def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
-        """On the loop: report these partitions as free, or keep them waiting."""
+        """Report these partitions as free, or keep their waiters. Runs on the loop."""
         for key in keys:
             waiters = self._leaving.get(key, [])
             if error is None:

@@ -3,8 +3,8 @@
 Rules
 1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the
    next job begins. Deleting and recreating a log of the same name relies on this.
-2. Urgent jobs, which acknowledgements wait for, run before all others. A long job is a generator, and urgent
-   jobs run at each of its yields.
+2. Urgent jobs are those that acknowledgements wait for. They run before all others. A long job is a
+   generator, and urgent jobs run at each of its yields.
 3. The submitter of a job is called back on its own thread (the event loop) with the error, or None.
 """
 
@@ -31,13 +31,13 @@ class Worker(Protocol):
     """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Queue `job`, then call `done` with its error or None; without `done` an error is logged."""
+        """Queue `job`, and then call `done` with its error or None. Without `done`, log an error."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        """Call `function` on the submitting thread; callable from any thread."""
+        """Call `function` on the submitting thread. May be called from any thread."""
 
     def close(self) -> None:
-        """Finish all jobs; later jobs run within `submit`."""
+        """Finish all jobs. Jobs submitted later run within `submit`."""
 
 
 class InlineWorker:
@@ -54,12 +54,12 @@ class InlineWorker:
         function()
 
     def close(self) -> None:
-        """Do nothing: no job is pending."""
+        """Do nothing, because no job is ever pending."""
 
 
 class ThreadWorker:
-    """Runs jobs in a separate thread, which starts with the first job. `call_soon_threadsafe` is the event
-    loop's, or an equivalent: it passes a call to the submitting thread.
+    """Runs jobs in a separate thread, started by the first job. `call_soon_threadsafe` passes a call to the
+    submitting thread: the method of the event loop, or an equivalent.
     """
 
     def __init__(self, name: str, call_soon_threadsafe: Callable[[Callable[[], None]], object]) -> None:
@@ -68,7 +68,7 @@ class ThreadWorker:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
         self._jobs: deque[tuple[Job, Done | None]] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """One True per job, and a False at the end."""
+        """Wake-ups of the thread: True for each job, False to end the thread."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -84,7 +84,7 @@ class ThreadWorker:
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # When the loop is closed, no caller is waiting.
+        # Ignored: once the loop is closed, no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 
@@ -97,7 +97,7 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while self._tokens.get():
-            # Urgent jobs that ran during another job left their tokens in the queue.
+            # No job is left for this token if an urgent job ran during another job.
             if not self._run_urgent() and self._jobs:
                 self._do(*self._jobs.popleft())
         while self._run_urgent() or self._jobs:
@@ -121,7 +121,7 @@ class ThreadWorker:
 
 
 def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | None:
-    """Run a job to its end, and `between` at each of its yields; return its error or None."""
+    """Run a job to its end, calling `between` at each of its yields. Return the job's error or None."""
     try:
         steps = job()
         if steps is not None:

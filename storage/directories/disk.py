@@ -1,4 +1,4 @@
-"""Health of one log directory: the failure, if any, shared by all logs in it."""
+"""Health of one log directory: the failure, if any, that takes all of its logs offline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""Errors that mean that no space is left, or none for this user."""
+"""Errors that mean that the disk is full, or that the user's quota is exhausted."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
 """Errors that mean that the process or the machine lacks a resource, not the disk."""
@@ -25,7 +25,7 @@ TIMES_KEPT: Final = 512
 
 
 class Disk:
-    """The state of one disk: after the first failure nothing is written to it.
+    """The state of one disk. After the first failure, nothing is written to the disk.
 
     A failed write or sync is never retried: the kernel may have dropped the dirty pages, and a second sync
     would then succeed without them. As in Apache Kafka, the broker continues with its other directories.
@@ -49,9 +49,9 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """The reason for refusing the last write, if that was not a disk failure."""
+        """The reason that the last write was rejected, unless the disk failed."""
         self.flushes = 0
-        """The number of flushes, and the durations of the last ones."""
+        """The number of flushes, and the durations of the most recent ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
         """Whether the durable offset of a log may differ from its checkpoint."""
@@ -76,8 +76,8 @@ class Disk:
         return failure
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """The exception for a write that failed without effect: temporary if the disk is full; any other
-        cause takes the directory offline.
+        """The exception for a write that failed without effect. A full disk is temporary; any other cause
+        takes the directory offline.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)
@@ -91,14 +91,14 @@ class Disk:
         return refusal
 
     def accepted(self) -> None:
-        """Record a successful write: the next refusal is logged again."""
+        """Record a successful write, so that the next rejected write is logged again."""
         if self.refusing is not None:
             self.refusing = None
             logger.warning("Log directory %s accepts writes again", self.path)
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Take the directory offline when a read in the block fails."""
+        """Take the directory offline if a read in the `with` block fails."""
         try:
             yield
         except OSError as error:

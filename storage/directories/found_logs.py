@@ -1,4 +1,4 @@
-"""Scan of one log directory at startup: which logs it holds and how each is opened."""
+"""Scan of one log directory at startup: which logs it contains and how each is opened."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FoundLogs:
         self.cleaned: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.duplicates: list[Log] = []
-        """Logs of which another directory has a longer copy."""
+        """Logs for which another directory has a longer copy."""
         self.recovered_bytes = 0
         self.truncated: dict[TopicPartition, int] = {}
 
@@ -67,7 +67,7 @@ def find_logs(
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
-    # Compaction left gaps in these, whatever their topic's cleanup.policy is now.
+    # Compaction left gaps in these logs, regardless of the present cleanup.policy of their topics.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
@@ -113,7 +113,7 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs: startup needs space, which a full disk may lack."""
+    """Remove the directories of deleted logs, because startup needs space and the disk may be full."""
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -152,7 +152,7 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by the summary of a clean stop, even an earlier one; None if the log has changed since."""
+    """Open a log by its summary of any earlier clean shutdown. None if the log has changed since."""
     summary = log_summaries.decode(line)
     # A truncation lowers the recovery point before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:
@@ -161,7 +161,7 @@ def _reopen(
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Call a function for many logs, on threads if each call waits for the disk, so that syncs share a
+    """Call a function for many logs. Calls that wait for the disk run on threads, so that syncs share a
     journal commit.
     """
     if not waits or len(items) < THREADS:

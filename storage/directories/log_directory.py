@@ -1,6 +1,6 @@
-"""One log directory: its lock, checkpoints and logs, and the worker that writes its files.
+"""One log directory: lock, checkpoints and logs, and the worker that writes the files.
 
-Changes to a log are decided on the event loop and take effect there at once; the worker then updates the
+Changes to a log are decided on the event loop and take effect in memory at once; the worker then updates the
 disk. The loop never calls fsync and never waits for one. The loop writes records and their indexes (into the
 page cache) and the worker syncs them. Only the worker writes checkpoints, renames partition directories and
 rewrites files after a truncation.
@@ -9,11 +9,11 @@ Crash consistency: after kill -9 at any moment, and after a power cut that keeps
 finds a state in which the following rules hold.
 
 1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion the
-   worker renames the partition directory, syncs the directory, and only then rewrites the checkpoints without
-   the entry; until that is durable (`is_free`), no log of that name is created here. A crash in between
-   leaves entries without a partition directory, which the next startup removes before it creates anything.
-   Every checkpoint is made from, or filtered by, the logs that exist when it is written, and the worker runs
-   its jobs in order.
+   worker renames the partition directory, syncs the log directory, and only then rewrites the checkpoints
+   without the entry. Until the checkpoints are durable (`is_free`), no log of that name is created here. A
+   crash in between leaves entries without a partition directory, which the next startup removes before it
+   creates anything. Every checkpoint is generated from, or filtered by, the logs that exist when it is
+   written, and the worker runs its jobs in order.
 2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable: the log cannot
    reappear.
 3. Recovery starts no later than the first byte that may not be durable. Before a truncation changes a file of
@@ -69,7 +69,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation whose files are still to be cut; the log ends at `offset` in memory."""
+    """A truncation whose files are not cut yet. In memory, the log already ends at `offset`."""
 
     key: TopicPartition
     log: Log
@@ -90,7 +90,7 @@ class LogDirectory:
         on_failure: Callable[[LogDirectory], None],
         worker: Worker | None = None,
     ) -> None:
-        """`clean_offsets` are those of all directories. `on_failure` is called on the loop, once."""
+        """`clean_offsets` covers all directories. `on_failure` is called once, on the loop."""
         self.path = path
         self.worker: Worker = worker if worker is not None else InlineWorker()
         self.disk = Disk(path, lambda _: self.worker.hand_back(lambda: on_failure(self)), self.worker)
@@ -105,7 +105,7 @@ class LogDirectory:
             filesystem, self.disk, self.checkpoints, self.deletions, self.worker
         )
         self._truncations: deque[_PendingTruncation] = deque()
-        # One shared object: each access to a bound method creates another.
+        # Stored, because each access to a bound method creates a new object.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
@@ -114,7 +114,7 @@ class LogDirectory:
     def online(self) -> bool:
         return self.disk.failure is None
 
-    # --- start and end: nothing else is running, so the worker is not used
+    # --- startup and shutdown: nothing else is running, so the worker is not used
 
     def begin(self, clean: bool) -> None:
         """Start after the logs are loaded: reconcile the checkpoints and remove the clean-shutdown marker.
@@ -127,14 +127,14 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # From now on a crash leaves unclean logs. Must be durable before the first append.
+            # After this, a crash leaves unclean logs. Must be durable before the first append.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:
             self.checkpoints.write_recovery_points()
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
-        """Rename the partition directory of a log that is not in `logs`, and return its new path. OSError."""
+        """Rename the directory of a log that is not in `logs`, and return the new path. Raises OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_name(key, ending)}"
         log.abandon()
@@ -165,7 +165,7 @@ class LogDirectory:
                     yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
-        """Retry everything that was refused. Raises RefusedForNow when a truncation is."""
+        """Retry all operations that were refused. Raises RefusedForNow if a truncation is refused again."""
         error = run(self._settle)
         if error is not None:
             raise error
@@ -174,11 +174,11 @@ class LogDirectory:
         for log in self.logs.values():
             log.truncations.all_done()
 
-    # --- logs come and go
+    # --- creation and deletion of logs
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create a new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow
-        (NotSettled unless `is_free`), DirectoryExists.
+        """Create an empty log, which becomes durable with its first flush. Raises LogDirFailure,
+        RefusedForNow (NotSettled unless `is_free`), DirectoryExists.
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -186,7 +186,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log in a new directory that no checkpoint refers to. Raises as `create`."""
+        """Create an empty log in a directory that no checkpoint names. Raises the errors of `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -194,7 +194,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # Deleting files may need a descriptor.
+                # Reserved because deleting files may need a descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):
@@ -202,14 +202,14 @@ class LogDirectory:
             raise self.disk.refuse(error, f"create {path}") from error
 
     def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create a log with the present records of `source`, which is in this directory; durable with its
-        first flush. Raises as `create`.
+        """Create a log with the present records of `source`, which is in this directory. The log becomes
+        durable with its first flush. Raises the errors of `create`.
         """
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
         self._check_settled(key)
         self._check_vacant(path)
-        # The next startup removes what a crash leaves of it.
+        # If the broker crashes, the next startup removes an unfinished directory of this name.
         building = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
         try:
             write_fork(source, building, self._filesystem, is_new_topic=True)
@@ -254,7 +254,7 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Release the log but keep its partition directory: `remove` must follow at once."""
+        """Release the log but keep its partition directory. The caller must call `remove` at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
@@ -270,8 +270,8 @@ class LogDirectory:
         return target
 
     def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
-        """In the worker: close a copy, give its partition directory the final name of the log, and reopen it
-        there. Raises as `create`; the copy may then be closed and in its new partition directory.
+        """Close a copy, rename its partition directory to the final name of the log, and reopen it there.
+        Runs in the worker. Raises the errors of `create`; the copy may then be closed and already renamed.
         """
         self._check_vacant(path)
         copy.close()
@@ -303,7 +303,7 @@ class LogDirectory:
         self.worker.submit(work, done)
 
     def when_idle(self, done: Done) -> None:
-        """Call back when everything requested so far is done."""
+        """Call back when all operations requested so far are done."""
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
@@ -325,7 +325,7 @@ class LogDirectory:
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
 
-    # --- the worker's part: makes decisions durable
+    # --- in the worker: make decisions durable
 
     def _submit_settle(self) -> None:
         if not self._settle_submitted:
@@ -333,7 +333,7 @@ class LogDirectory:
             self.worker.submit(self._settle, _logged)
 
     def _settle(self) -> Iterator[None]:
-        # First: truncations that arrive meanwhile get their own job.
+        # Cleared first, so that truncations that arrive meanwhile get their own job.
         self._settle_submitted = False
         try:
             yield from self._settle_truncations()
@@ -353,7 +353,7 @@ class LogDirectory:
             yield
         for item in waiting:
             self.disk.check()
-            # The files of a deleted log are no longer needed.
+            # Ignored: the files of a deleted log are no longer needed.
             if not item.log.closed:
                 item.truncation.run()
             self._truncations.popleft()
@@ -363,7 +363,7 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call back once the present log starts are durable, or with the error. One write serves all requests
+        """Call back once the present log starts are durable, or with an error. One write serves all requests
         that arrive before it begins.
         """
         self._log_start_waiters.append(done)
@@ -402,7 +402,7 @@ class LogDirectory:
         self._submit(store)
 
     def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the high watermarks that changed; the caller must not modify the mapping afterwards."""
+        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
@@ -417,6 +417,6 @@ class LogDirectory:
 
 
 def _logged(error: Exception | None) -> None:
-    """Handle the failure of a checkpoint or deletion: `disk` has already logged it."""
+    """Ignore the failure of a checkpoint or deletion, because `disk` has already logged it."""
     if error is not None and not isinstance(error, StorageError):
         log_failure(error)

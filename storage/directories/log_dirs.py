@@ -1,11 +1,11 @@
-"""All log directories of a broker: the logs they hold, and the choice of directory for a new log.
+"""All log directories of a broker: their logs, and the choice of directory for a new log.
 
-A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
-(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is removed
-before the first write. A directory that fails goes offline with its logs, and the others remain in service.
+A directory belongs to one broker at a time (`.lock`) and permanently to one broker ID and cluster
+(`meta.properties`). The marker `.kafka_cleanshutdown` states that every log in the directory was closed; it
+is removed before the first write. A directory that fails goes offline with its logs, and the others remain in
+service.
 
-`log_directory` describes how and in which order changes become durable, and `log_moves` how a log moves to
-another directory.
+See `log_directory` for when changes become durable, and `log_moves` for moves between directories.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class LoadReport:
         """Whether every directory was shut down cleanly."""
         self.log_count = 0
         self.recovered_bytes = 0
-        """Bytes read and checked."""
+        """Number of bytes read and checked."""
         self.truncated: dict[TopicPartition, int] = {}
-        """Bytes cut off after the last whole batch."""
+        """Number of bytes truncated after the last whole batch."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.offline: list[str] = []
 
 
 class LogDirs:
-    """All logs of one broker. `logs` holds those that are online; `directories` are absolute, as configured.
+    """All logs of one broker. `logs` contains the online logs; `directories` the configured paths.
 
     `on_failure` is called with the path of a directory that goes offline, after its logs are removed from
     `logs`.
@@ -73,7 +73,7 @@ class LogDirs:
         on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
         new_worker: Callable[[str], Worker] | None = None,
     ) -> None:
-        """`new_worker` creates the worker of a directory by its path; without it, disk work is done
+        """`new_worker` creates the worker of the directory at a path. Without `new_worker`, disk work is done
         synchronously.
         """
         self.logs: dict[TopicPartition, Log] = {}
@@ -81,7 +81,7 @@ class LogDirs:
         self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
-        """The compacted partitions, with their clean offsets."""
+        """The clean offsets of compacted partitions."""
         self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id
@@ -128,10 +128,10 @@ class LogDirs:
         """The errors of the offline directories."""
         return [disk.failure for disk in self.disks if disk.failure is not None]
 
-    # --- start
+    # --- startup
 
     def lock(self) -> None:
-        """Lock the directories for this process; `load` does this too. Raises LogDirInUse, OutOfResources."""
+        """Lock the directories for this process, as `load` also does. Raises LogDirInUse, OutOfResources."""
         try:
             for directory in self._directories.values():
                 self._guarded(directory, "open", directory.claim.lock)
@@ -140,7 +140,7 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Release the directories; `close` does this too."""
+        """Release the directories, as `close` also does."""
         for directory in self._directories.values():
             directory.claim.unlock()
 
@@ -153,10 +153,10 @@ class LogDirs:
         """Lock the directories, check their owner, and open every log in them. `progress` may be called from
         any thread.
 
-        `keep_gaps`: the topics' settings are unknown, so missing offsets may be due to compaction.
+        `keep_gaps`: attribute missing offsets to compaction, because the topics' settings are unknown.
 
-        Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure when no directory is
-        left. Nothing is changed before the ownership of all directories is verified.
+        Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure if all directories
+        have failed. Nothing is changed before the ownership of all directories is verified.
         """
         report = LoadReport()
         self.lock()
@@ -212,8 +212,8 @@ class LogDirs:
     def _guarded(
         self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
     ) -> T | None:
-        """Run an operation on one directory, which goes offline on an OSError. Operations refused by a full
-        disk are retried later. Raises OutOfResources.
+        """Run an operation on one directory, and take the directory offline on an OSError. Operations that
+        fail because the disk is full are retried later. Raises OutOfResources.
         """
         try:
             return action(*arguments)
@@ -259,17 +259,17 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Prefer this directory, if it is online then, for a log that does not exist yet (KIP-113)."""
+        """Prefer this directory for a log that does not exist yet (KIP-113), unless it is then offline."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
-        """Create an empty log in its preferred directory, or in the directory with space that holds the
-        fewest logs. Durable with its first flush. See `when_ready`.
+        """Create an empty log in its preferred directory, or in the directory that has the fewest logs among
+        those with free space. The log becomes durable with its first flush. See `when_ready`.
 
-        Raises LogDirFailure when no directory is online; RefusedForNow when space or descriptors are lacking
-        or an earlier log of the name is not deleted yet; DirectoryExists.
+        Raises LogDirFailure when no directory is online; RefusedForNow when space or descriptors are
+        exhausted or an earlier log of the same name is not deleted yet; DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -301,9 +301,7 @@ class LogDirs:
         return forked
 
     def is_ready(self, key: TopicPartition) -> bool:
-        """Whether no earlier operation on this partition is pending on disk, so that it may be created or
-        written to.
-        """
+        """Whether the partition may be created or written to, that is, has no pending operation on disk."""
         log = self.logs.get(key)
         if log is not None:
             return not log.is_settling
@@ -322,8 +320,8 @@ class LogDirs:
         done(None)
 
     def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
-        """Delete a log: its partition directory is renamed, then `done` is called, and its files are deleted
-        after file.delete.delay.ms.
+        """Delete a log: rename its partition directory, call `done`, and delete its files after
+        file.delete.delay.ms.
         """
         key = (topic, partition)
         self.moves.cancel(key)
@@ -331,7 +329,7 @@ class LogDirs:
         self._directories[log.disk.path].remove(log, DELETE_SUFFIX, log.file_deletion_ms(), done)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Rename the directory of a log, keep its files for inspection, and return the new path."""
+        """Rename the directory of a log, keeping its files for inspection, and return the new path."""
         log = self._release((topic, partition))
         return self._directories[log.disk.path].remove(log, STRAY_SUFFIX, None)
 
@@ -348,7 +346,7 @@ class LogDirs:
             if name == topic:
                 log.update_config(config)
 
-    # --- by the clock
+    # --- periodic work
 
     def tick(self, now_ms: int) -> None:
         """Remove files and partition directories that are due, and retry refused operations."""
@@ -357,31 +355,31 @@ class LogDirs:
             directory.tick(now_ms)
 
     def store_log_starts(self, path: str, done: Done) -> None:
-        """Call back once the present log starts in the directory at `path` are durable, or with the error."""
+        """Call back once the present log starts in the directory at `path` are durable, or with an error."""
         self._directories[path].store_log_starts(done)
 
     def when_idle(self, path: str, done: Done) -> None:
-        """Call back when the directory has done everything requested so far."""
+        """Call back when the directory has completed all operations requested so far."""
         self._directories[path].when_idle(done)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write the recovery points, from which a recovery starts."""
+        """Write the recovery points, at which a recovery starts."""
         for directory in self._online():
             directory.store_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Write the log starts that changed, so that neither DeleteRecords nor retention is undone."""
+        """Write the changed log starts, so that a restart undoes neither DeleteRecords nor retention."""
         for directory in self._online():
             if directory.disk.log_starts_moved:
                 directory.store_log_starts(lambda _: None)
 
     def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the high watermarks that changed; the caller must not modify the mapping afterwards."""
+        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
         for directory in self._online():
             directory.store_high_watermarks(moved)
 
     def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Write the clean offsets; those of one log after its files are durable."""
+        """Write the clean offsets. The clean offset of a log is written after its files are durable."""
         for directory in self._online():
             is_its = flush_before is not None and flush_before.disk is directory.disk
             if flush_before is None or is_its:
@@ -399,10 +397,10 @@ class LogDirs:
         if self._on_failure is not None:
             self._on_failure(directory.path, lost)
 
-    # --- the end
+    # --- shutdown
 
     def abandon(self) -> None:
-        """Drop every log as a kill would, and release the locks; the data is no longer needed."""
+        """Drop every log as a kill would, and release the locks, because the data is no longer needed."""
         for directory in self._directories.values():
             directory.worker.close()
             for log in directory.logs.values():

@@ -1,16 +1,16 @@
-"""Moves of logs between the directories of one broker (KIP-113): the copies, and how a copy replaces its log.
+"""Moves of logs between the directories of one broker (KIP-113): copies, and how a copy replaces its log.
 
 A copy grows in a partition directory named NAME.…-future while the log is written to. It replaces the log in
 these steps, each durable before the next:
-1. `place`: the worker of the new directory gives the partition directory of the copy its final name. From
-   here on the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
+1. `place`: the worker of the new directory gives the partition directory of the copy its final name. After
+   this step the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
    log itself) and sets the other aside.
 2. `finish`, on the loop between two requests: the copy, which holds the same records as the log, replaces it.
 3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
-   the old one rename the old partition directory and forget it. A crash before that leaves two partition
-   directories with the same records up to the move; the longer one also has the records written since.
-   Startup takes log starts from both (`LogDirs.load`), and truncations of the new log wait until the old one
-   cannot reappear.
+   the old directory rename the old partition directory and drop the old log. A crash before that leaves two
+   partition directories with the same records up to the move; the longer one also has the records written
+   since. Startup takes log starts from both (`LogDirs.load`), and truncations of the new log wait until the
+   old one cannot reappear.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Switch(NamedTuple):
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` are the served logs of all directories."""
+    """The copies of one broker's logs. `logs` contains the served logs of all directories."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LogMoves:
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """Create an empty log in `directory`, into which the caller copies the present one; it replaces any
-        copy begun before. Raises LogDirFailure, RefusedForNow.
+        """Create an empty log in `directory`, into which the caller copies the present log. It replaces any
+        earlier copy. Raises LogDirFailure, RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -93,9 +93,9 @@ class LogMoves:
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the partition directory of the copy, which is durable but for a small rest, its final name;
-        `futures` then holds another Log object. `done` is also called with None if the move was canceled
-        meanwhile.
+        """Give the partition directory of the copy its final name; `futures` then contains another Log
+        object. Nearly all of the copy must be durable. `done` is also called with None if the move was
+        canceled meanwhile.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
@@ -130,7 +130,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Replace the log by the copy, which is placed and holds the same batches; return the new log."""
+        """Replace the log by the copy, which is placed and contains the same batches. Return the new log."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset
@@ -169,7 +169,7 @@ class LogMoves:
             self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
-        """Remove the copies in a failed directory, and those of its logs."""
+        """Drop the copies in a failed directory, and the copies of its logs."""
         for key, future in list(self.futures.items()):
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]

@@ -1,11 +1,11 @@
-"""Log summaries: the state of all logs at a clean stop, in one file per log directory, so that startup need
-not read each partition directory. With 100,000 of them this saves minutes at startup.
+"""Log summaries: the state of all logs at a clean shutdown, in one file per log directory, so that startup
+need not read each partition directory. With 100,000 partition directories this saves minutes at startup.
 
-A summary is valid while the sizes and modification times of the partition directory and of the newest log
-file are those of the stop: adding, removing or renaming a file changes the directory's, appending or
-truncating the file's. An outdated summary (the broker was killed later, or another Kafka used the directory)
-is harmless: the log is opened file by file. After a machine crash, summaries are used only if the stop was
-clean.
+A summary is valid as long as the sizes and modification times of the partition directory and of the newest
+log file are unchanged since the shutdown. Adding, removing or renaming a file changes the directory;
+appending or truncating changes the file. An outdated summary (the broker was killed later, or another Kafka
+used the directory) is harmless: the log is opened file by file. After a machine crash, summaries are used
+only if the shutdown was clean.
 
 Log starts, recovery points and clean offsets are not stored here; they are in Kafka's checkpoint files.
 """
@@ -37,11 +37,11 @@ class LogSummary(NamedTuple):
     """Modification time of the newest log file."""
     end_offset: int
     has_producers: bool
-    """Whether the snapshot at the end contains any."""
+    """Whether the producer snapshot at the log end contains any producers."""
     topic_id: UUID | None
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
-    """Base offset and bytes of each, oldest first, at least one."""
+    """Base offset and size in bytes of each segment, oldest first; at least one."""
 
 
 def summarize(log: Log) -> LogSummary:
@@ -69,13 +69,13 @@ def encode_line(key: TopicPartition, summary: LogSummary) -> str:
 
 
 def encode(lines: Iterable[str]) -> bytes:
-    """Encode the file: version, checksum, and these lines."""
+    """Encode the file: version, checksum, and the given lines."""
     content = "".join(lines).encode()
     return f"{_VERSION} {zlib.crc32(content)}\n".encode() + content
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """The lines of a file, which `decode` takes. Raises CorruptFile."""
+    """The lines of a file, for `decode`. Raises CorruptFile."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged or from another version")
@@ -87,7 +87,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
 
 
 def decode(line: str) -> LogSummary:
-    """Decode one of `read_lines`."""
+    """Decode one line returned by `read_lines`."""
     directory_ns, log_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
     return LogSummary(
         int(directory_ns),
@@ -100,7 +100,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# Most logs have the same values in these fields.
+# Shared objects, because most logs have the same values in these fields.
 
 
 @lru_cache(256)

@@ -1,8 +1,8 @@
-"""Detection of machine crashes: whether a log directory may have lost writes that were not synced.
+"""Detection of machine crashes, after which a log directory may have lost writes that were not synced.
 
 A process that ends, even by kill -9, loses no writes: the kernel holds them. A machine crash may lose any
 unsynced write, such as the end of one segment or all of the next, which leaves a hole in the log. A file in
-each directory distinguishes the two: it holds the ID of the boot in which the logs were last opened.
+each directory distinguishes the two cases: it contains the ID of the boot in which the logs were last opened.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was restarted since `mark_boot`. False if unknown: in a directory last written by
-    another Kafka, or on a system without boot IDs.
+    """Whether the machine was restarted since `mark_boot`. False if unknown, that is, in a directory last
+    written by another Kafka or on a system without boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path):

@@ -1,4 +1,4 @@
-"""Offset checkpoints of one log directory: their current content, and when each file is written."""
+"""Offset checkpoints of one log directory: current content, and when each file is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    """The offset checkpoints of one directory, written only by its worker from the logs then in the
+    """The offset checkpoints of one directory. Only its worker writes them, from the logs then in the
     directory; `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
     """
 
@@ -27,22 +27,21 @@ class OffsetCheckpoints:
         logs: Mapping[TopicPartition, Log],
         clean_offsets: Mapping[TopicPartition, int],
     ) -> None:
-        """`logs` are those of the directory, `clean_offsets` those of all directories."""
+        """`logs` contains the logs of the directory, `clean_offsets` the clean offsets of all directories."""
         self._filesystem = filesystem
         self._disk = disk
         self._logs = logs
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Removed logs, whose directories a crash may restore: their entries stay until `forget`."""
+        """Removed logs whose directories a crash may restore. Their entries are kept until `forget`."""
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
         """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
-        """The entries of the file as bytes, since few of very many change between writes. None until needed.
-        """
+        """The file's encoded entries, cached because few of many change between writes; initially None."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The entries of a file; empty if it is missing or malformed."""
+        """The entries of a file; none if it is missing or malformed."""
         path = f"{self._disk.path}/{name}"
         try:
             offsets = checkpoints.decode_offsets(self._filesystem.read_file(path))
@@ -84,8 +83,8 @@ class OffsetCheckpoints:
     def write_log_start_offsets(self) -> None:
         """Write the start offset of each log.
 
-        Kafka writes only starts inside a segment. This also writes a start that equals that of the oldest
-        segment, because a crash may restore the names of segments deleted before it.
+        Kafka writes only log starts inside a segment. This broker also writes a log start that equals the
+        base offset of the oldest segment, because a crash may restore the names of deleted segments.
         """
         self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
@@ -108,7 +107,7 @@ class OffsetCheckpoints:
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Update the high watermarks that changed."""
+        """Update the changed high watermarks."""
         logs = self._logs
         waiting = self._moved_high_watermarks
         waiting.update((key, offset) for key, offset in moved.items() if key in logs)
@@ -135,7 +134,7 @@ class OffsetCheckpoints:
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Remove partitions from all files; durable on return."""
+        """Remove partitions from all files, durably."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)

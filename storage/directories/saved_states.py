@@ -1,14 +1,13 @@
-"""Named states of all log directories of a broker that it can return to, kept as directories of hard links to
-closed segments.
+"""Saved states of all log directories of a broker, stored as directories of hard links to closed segments.
 
 Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
 logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
-state replaces the files that differ from it. Later writes change neither the state nor files that it shares
-with other states (see `log.fork`). The logs are then as after a clean stop.
+state replaces the files that differ. Later writes change neither the state nor files that it shares with
+other states (see `log.fork`). The logs are then as after a clean stop.
 
-A state exists once it has its name, which it gets in the first directory last. A marker names the state that
-is being returned to: if the process is killed midway, the return starts again. Nothing is synced here: after
-a machine crash a state, and logs restored from it, may be damaged.
+A state exists once its directory has its final name; the first log directory comes last. A marker names the
+state that is being returned to: if the process is killed midway, the return starts again. Nothing is synced
+here: after a machine crash a state, and logs restored from it, may be damaged.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ def names(directories: Sequence[str]) -> list[str]:
 def save(
     log_dirs: LogDirs, name: str, high_watermarks: Mapping[tuple[str, int], int], files: Mapping[str, bytes]
 ) -> None:
-    """Save the present content of all logs, replacing an earlier state of this name; `files` are other files
-    of the first directory. Call on the thread of the logs' appends. Raises OSError, and the errors of
-    `Log.roll`.
+    """Save the present content of all logs, replacing an earlier state of this name. `files` are other files
+    of the first directory. Call this on the thread that appends to the logs. Raises OSError, and the errors
+    of `Log.roll`.
     """
     filesystem = RealFilesystem()
     building = f".{uuid4().hex}"
@@ -97,7 +96,7 @@ def remove(directories: Sequence[str], name: str) -> None:
 
 
 def remove_leftovers(directories: Sequence[str]) -> None:
-    """Delete files of unnamed states; nothing else may use the directories meanwhile."""
+    """Delete files of unfinished or removed states. Nothing else may use the directories meanwhile."""
     import shutil
 
     for path in directories:
@@ -110,12 +109,12 @@ def remove_leftovers(directories: Sequence[str]) -> None:
 
 
 def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
-    """Read one of the `files` of `save`. Raises FileNotFoundError."""
+    """Read a file that was passed to `save` in `files`. Raises FileNotFoundError."""
     return RealFilesystem().read_file(f"{directories[0]}/{SAVED}/{name}/{file}")
 
 
 def return_to(directories: Sequence[str], name: str) -> None:
-    """Return the directories, which no broker has open, to a saved state. Raises OSError."""
+    """Return the directories to a saved state. No broker may have them open. Raises OSError."""
     marker = f"{directories[0]}/{RETURNING}"
     RealFilesystem().write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
     os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)
@@ -148,8 +147,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Return the directories of several brokers, which no process has open, to a state, and restore the
-    `file` that the first of them saved in the shared directory. Raises OSError.
+    """Return the directories of several brokers to a saved state, and restore the `file` that the first
+    broker saved in the shared directory. No process may have the directories open. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
@@ -167,7 +166,7 @@ def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence
 
 
 class Pack(RealFilesystem):
-    """The target of `write_fork` for the logs of one directory, with directories named like the logs."""
+    """The target of `write_fork` for the logs of one directory, with subdirectories named like them."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -185,7 +184,7 @@ class Pack(RealFilesystem):
         os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
 
     def encode(self) -> bytes:
-        """Encode the logs in order, with their files: names and sizes as one JSON line, then the contents."""
+        """Encode the logs in order, with their files: one JSON line of names and sizes, then the contents."""
         sizes = {
             directory: {name: len(content) for name, content in files.items()}
             for directory, files in self._logs.items()
@@ -195,7 +194,7 @@ class Pack(RealFilesystem):
 
 
 def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
-    """Decode the name and content of each file, by log directory. ValueError."""
+    """Decode the name and content of each file, by log directory. Raises ValueError."""
     position = packed.index(b"\n") + 1
     logs: dict[str, dict[str, bytes]] = {}
     for directory, sizes in json.loads(packed[:position]).items():
@@ -222,8 +221,8 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Bring a directory, of the log or of another topic of its name, into line: `files` with their content,
-    and `links` to the files whose paths begin with `prefix`, with their inodes.
+    """Restore a directory, of the log or of another topic of the same name: write `files` with their content,
+    and create `links` to the files whose paths begin with `prefix`, given with their inodes.
     """
     kept = set()
     try:
@@ -245,7 +244,7 @@ def _return_directory(
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:
-    """Truncate a file that was only appended to; return whether it has the saved content again."""
+    """Truncate a file that was only appended to, and return whether it has the saved content again."""
     file = RealFilesystem().open(path)
     if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
         return False

@@ -1,14 +1,12 @@
-"""Compaction of one log: how dirty it is, what the cleaner job covers, and how cleaned segments replace old
-ones.
+"""Compaction of one log: the dirty part, the job of the cleaner, and the swap of cleaned for old segments.
 
 Rules, as in Apache Kafka
 1. The clean part ends at the first dirty offset. The cleanable part ends with the last sealed segment that
-   lies wholly below the last stable offset and, with min.compaction.lag.ms, is old enough.
+   lies wholly below the last stable offset and is older than min.compaction.lag.ms.
 2. A cleaning is due when the dirty part exceeds min.cleanable.dirty.ratio, or when its oldest record has
    waited for max.compaction.lag.ms.
-3. The cleaner writes `.cleaned` files. They are renamed to `.swap`, which makes them valid, then the old
-   files are removed, then the `.swap` suffix is removed. After a crash the loader undoes or completes the
-   swap.
+3. The cleaner writes `.cleaned` files. The files become valid when they are renamed to `.swap`; then the old
+   files are removed, and then the `.swap` suffix. After a crash, the loader undoes or completes the swap.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ from kafka_compat.storage.segments.segment_files import OFFSET_INDEX_SUFFIX, TIM
 
 @dataclass(frozen=True, slots=True)
 class DirtyPart:
-    """The dirty part of a log, [first_dirty_offset, upper_bound), and what lies before it."""
+    """The dirty part of a log, [first_dirty_offset, upper_bound), and the clean part's size."""
 
     first_dirty_offset: int
     upper_bound: int
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """How long a record has waited beyond max.compaction.lag.ms; 0 if none has."""
+    """The time by which the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
 
     @property
     def ratio(self) -> float:
@@ -43,7 +41,7 @@ class DirtyPart:
 
 
 def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
-    """The dirty part of `log`, which was last cleaned up to an offset (None: never)."""
+    """Find the dirty part of `log`, given the offset up to which it was last cleaned (None: never)."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -127,8 +125,8 @@ def new_job(
 def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     """Replace the source segments by a cleaned segment. Readers of the old files keep them open.
 
-    Returns False, with nothing changed, if the segments are no longer in the log as the job knew them:
-    retention, DeleteRecords or a truncation came between. Raises LogDirFailure.
+    Returns False, with nothing changed, if retention, DeleteRecords or a truncation has changed the source
+    segments since the job was created. Raises LogDirFailure.
     """
     old = _sources(log, job, group)
     if old is None:
@@ -154,7 +152,7 @@ def discard(log: Log) -> None:
 
 
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
-    """The source segments of `group`, or none if they have changed."""
+    """The source segments of `group`; none if they have changed."""
     if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])

@@ -1,8 +1,8 @@
-"""Flushes of one log: how far the log is durable, and how that offset advances.
+"""Flushes of one log: the offset below which the log is durable, and how it advances.
 
-A flush runs in the worker of the log's directory, concurrently with appends; neither waits for the other. It
-takes the end offset and the segments at one moment, syncs the records before that end, and only then moves
-`end_offset`, unless the log was truncated meanwhile.
+A flush runs in the worker of the log's directory, concurrently with appends; neither waits for the other. A
+flush reads the end offset and the list of segments together, syncs the records before that end offset, and
+only then advances `end_offset`, unless the log was truncated meanwhile.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Flushing:
 
     def __init__(self, name: str, disk: Disk, files: LogFiles, end_offset: int, clock: Clock) -> None:
         self.end_offset = end_offset
-        """All records below it are durable."""
+        """The offset below which all records are durable."""
         self.last_ms = clock.monotonic_ms()
-        """When the last flush ended, on the monotonic clock."""
+        """The end of the last flush, in ms on the monotonic clock."""
         self.truncation_count = 0
-        """How often records were removed from the end of the log."""
+        """The number of times that records were removed from the end of the log."""
         self.lock = threading.Lock()
         """Held while offsets and the list of segments are accessed together, never during I/O."""
         self._name = name
@@ -37,11 +37,11 @@ class Flushing:
         self._clock = clock
 
     def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
-        """Whether records have been unflushed for `flush_ms`."""
+        """Whether the log has had unflushed records for `flush_ms`."""
         return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
 
     def go_back(self, offset: int) -> None:
-        """Lower the durable offset after a truncation to `offset`, with the lock held."""
+        """Lower the durable offset after a truncation to `offset`. The caller holds the lock."""
         self.truncation_count += 1
         self.end_offset = min(self.end_offset, offset)
         self._disk.recovery_points_moved = True
@@ -49,7 +49,7 @@ class Flushing:
     def flush(
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
-        """Make everything below `end_offset` durable. `segments` are all of the log, and `truncation_count`
+        """Make all records below `end_offset` durable. `segments` are all of the log, and `truncation_count`
         the number of truncations when they were listed. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
@@ -70,7 +70,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # The file is replaced atomically, so the write may be retried.
+                # Not a disk failure: the file is replaced atomically, so the write may be retried.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
@@ -81,7 +81,7 @@ class Flushing:
         self.last_ms = self._clock.monotonic_ms()
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
-        """Write the leader-epoch-checkpoint, durable on return. Raises OSError."""
-        # Cleared before the write: an epoch that is added meanwhile must be stored again.
+        """Write the leader-epoch-checkpoint durably. Raises OSError."""
+        # Cleared before the write, because an epoch that is added meanwhile must be stored by the next one.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

@@ -1,4 +1,4 @@
-"""Forks of a log: a second directory on the same disk with the same records, made of hard links instead of
+"""Forks of a log: a second directory on the same disk with the same records, which are hard links and not
 copies.
 
 A closed segment is never written to again: compaction and retention replace or unlink its files, and the
@@ -10,7 +10,7 @@ link: a segment that becomes active again after a truncation or at startup, and 
 cuts off. `Filesystem.write_file` replaces index files and snapshots and leaves the other link unchanged. So
 each side may change its directory freely.
 
-The directory of a fork is in the state that a clean stop at the moment of the fork would leave.
+The directory of a fork is in the state that a clean shutdown at the moment of the fork would leave.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
-"""Maximum size of a copied active segment; copying it takes as long as some links."""
+"""Maximum size of an active segment that is copied, which takes as long as a few links."""
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Create `directory` as a second directory of the present content of `log`; of another topic
-    (`is_new_topic`; `become_new_topic` must follow) or of the same. Nothing is durable.
+    """Create `directory` with the present content of `log`, for the same topic or, with `is_new_topic`, for
+    another; the caller must then call `become_new_topic`. Nothing is made durable.
 
-    Call on the thread of the log's appends, with no truncation pending. Raises OSError, and the errors of
-    `Log.roll`.
+    Call this on the thread that appends to the log, with no truncation pending. Raises OSError, and the
+    errors of `Log.roll`.
     """
     if log.segments.active.size_bytes > COPIED_BYTES_MAX:
         log.roll(log.now_ms())
@@ -74,7 +74,7 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
             filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
-    # For a small and complete log, producer state is rebuilt quickly from its batches.
+    # Omitted for a small and complete log, whose batches yield the producer state quickly.
     if base_offset or log.log_start_offset:
         path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())
@@ -94,11 +94,11 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
 
 
 def become_new_topic(log: Log, topic_id: UUID) -> None:
-    """Assign the log in a directory of `write_fork` to another topic. Raises the errors of `Log.roll`.
+    """Assign a log created by `write_fork` to another topic. Raises the errors of `Log.roll`.
 
-    Producers keep their epochs and restart their sequences: for clients it is a topic to which they have sent
-    nothing. This holds from the start of a segment on, so that recovery, which reads all batches again, finds
-    the position.
+    Producers keep their epochs and restart their sequences, because clients have sent nothing to the new
+    topic. The sequences restart at the start of a segment, so that recovery, which reads all batches again,
+    finds the position.
     """
     log.assign_topic_id(topic_id)
     log.producers.forget_sequences()
@@ -110,8 +110,8 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_directory(source: str, target: str) -> None:
-    """Create `target` as a second directory of the log in `source`, which no broker has open. Files that are
-    written in place are copied: those of the newest segment and those of no segment. Raises OSError.
+    """Create `target` as a second directory of the log in `source`, which no broker may have open. Files that
+    are written in place are copied, namely those of the newest segment and of no segment. Raises OSError.
     """
     names = [
         name
@@ -128,7 +128,7 @@ def link_directory(source: str, target: str) -> None:
 
 def fork_data(source: str, target: str) -> int:
     """Create `target` atomically with the content of the log directory `source`, and return the number of
-    logs. Raises LogDirInUse if a broker uses `source`, DirectoryExists, OSError.
+    logs. Raises LogDirInUse if a broker is using `source`, DirectoryExists, OSError.
     """
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):

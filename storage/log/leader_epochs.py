@@ -1,7 +1,7 @@
 """Leader epochs of a log and their start offsets (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
 
-Epochs and start offsets are both strictly increasing. A follower queries the end of an epoch to find out how
-far its log agrees with the leader's.
+Epochs and start offsets are both strictly increasing. A follower queries the end offset of an epoch to find
+the offset up to which its log matches the leader's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class EpochEntry(NamedTuple):
 
 
 _BEGINNING: Final = (EpochEntry(0, 0),)
-"""The first epoch alone, which most logs have."""
+"""Entries with only the first epoch, as most logs have; shared."""
 
 
 class LeaderEpochs:
-    """The epochs of one log. It writes no file: the owner stores `encode()` when `changed`."""
+    """The epochs of one log. The owner stores `encode()` when `changed` is set."""
 
     __slots__ = ("changed", "entries", "latest_epoch")
 
@@ -36,9 +36,9 @@ class LeaderEpochs:
         self.entries = entries
         """Oldest first."""
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
-        """The newest epoch; -1 when there is none."""
+        """The newest epoch; -1 if there is none."""
         self.changed = False
-        """Whether the entries differ from the leader-epoch-checkpoint; the next flush stores them."""
+        """Whether the entries differ from the leader-epoch-checkpoint, so that the next flush stores them."""
 
     def _set(self, entries: tuple[EpochEntry, ...]) -> None:
         self.entries = entries
@@ -46,7 +46,7 @@ class LeaderEpochs:
         self.changed = True
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Record that `epoch` begins at `start_offset`; return whether this is new.
+        """Record that `epoch` begins at `start_offset`, and return whether this changed the entries.
 
         Conflicting entries, with a later epoch or a later start, are dropped.
         """
@@ -65,7 +65,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the largest known epoch up to `epoch`, the offset where it ended).
+        """Return (the largest known epoch up to `epoch`, the end offset of that epoch).
 
         (-1, -1) if `epoch` is -1 or above all known epochs. An epoch before all of them is returned itself,
         with the start of the first known epoch as its end.
@@ -84,7 +84,7 @@ class LeaderEpochs:
         return self.entries[following - 1].epoch if following else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Remove epochs that begin at `end_offset` or later; return whether there were any."""
+        """Remove epochs that begin at `end_offset` or later, and return whether there were any."""
         entries = self.entries
         if not entries or entries[-1].start_offset < end_offset:
             return False
@@ -92,7 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Set the log start to `start_offset`, in the epoch that contains it; return whether it changed."""
+        """Set the log start to `start_offset`, in its epoch, and return whether the entries changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False
@@ -112,7 +112,7 @@ class LeaderEpochs:
 
     @classmethod
     def decode(cls, content: bytes) -> LeaderEpochs:
-        """Decode a checkpoint file; CorruptFile if a line is missing, malformed or out of order."""
+        """Decode a checkpoint file. Raises CorruptFile if a line is missing, malformed or out of order."""
         entries: list[EpochEntry] = []
         try:
             version, count, *lines = content.decode("ascii").splitlines()

@@ -1,22 +1,22 @@
-"""Opening of a log directory after a clean or an unclean stop.
+"""Opening of a log after a clean or an unclean shutdown.
 
-After a clean stop nothing is scanned: the log end is found from the last index entry, and the producer state
-is read from its snapshot. After an unclean stop:
+After a clean shutdown nothing is scanned: the log end is found from the last index entry, and the producer
+state is read from its snapshot. After an unclean shutdown:
 1. Segments that end below the recovery point are trusted: a flush made them durable with all their files.
 2. Every later batch is read and checked. The log ends at the first batch that is torn, corrupt or out of
    order, and later segments are removed, as in Apache Kafka.
-3. Offsets that are missing between two segments stay missing, as in Apache Kafka: compaction or an operator
-   removed them, and consumers continue after the gap. Exception: if the machine may have crashed and the
-   segment before the gap was not flushed, its end may be lost while the next segment was kept. The log then
-   ends at the gap, so that a replica fetches the rest from its leader; Apache Kafka leaves a hole. Gaps in
-   compacted logs, and all gaps while the settings are unknown, are attributed to compaction.
+3. Gaps between two segments are kept, as in Apache Kafka: compaction or an operator removed the offsets, and
+   consumers continue after the gap. Exception: if the machine may have crashed and the segment before the gap
+   was not flushed, its end may be lost while the next segment was kept. The log then ends at the gap, so that
+   a replica fetches the later records from its leader; Apache Kafka leaves a hole. Gaps in compacted logs,
+   and all gaps while the settings are unknown, are attributed to compaction.
 4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
    recovery has the same result.
 
-Before either, files that a crash left besides the segments are removed or completed, as in Apache Kafka:
+In both cases, other files left by a crash are first removed or completed, as in Apache Kafka:
 1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files of the same swap.
 2. `.swap` files are valid: the segments that they replace are removed, and the suffix is removed.
-3. An index without its log file is removed: a new segment at that offset would use it as its own.
+3. An index without its log file is removed, because a new segment at that offset would use it as its own.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LogLoader:
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
-        """Create an empty log in a new directory; durable with its first flush. Raises OSError."""
+        """Create an empty log in a new directory; it becomes durable with its first flush. Raises OSError."""
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
@@ -143,8 +143,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """Open the log in `directory` by its summary; None if the summary is invalid or insufficient. Raises
-        OSError.
+        """Open the log in `directory` by its summary. Return None if the summary is invalid or insufficient.
+        Raises OSError.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset
@@ -188,7 +188,7 @@ class LogLoader:
 
     @staticmethod
     def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
-        """Keep the whole batches of a closed segment that was changed by something other than a broker."""
+        """Cut off the torn end of a closed segment, which something other than a broker has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
             "%s has %d bytes but had %d when the broker stopped: kept %d bytes of complete batches",
@@ -227,7 +227,7 @@ class LogLoader:
         return topic_id if topic_id.int else None
 
 
-# --- what a crash left
+# --- leftovers of a crash
 
 
 def _base_offsets(names: list[str], suffix: str) -> list[int]:
@@ -251,8 +251,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or a segment split was interrupted before its swap; the source still exists. Before the
-        # rest: without the `.cleaned` file they would be used.
+        # A cleaning or a segment split was interrupted before its swap; the source still exists. Handled
+        # first: without the `.cleaned` file the `.swap` files would be used.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]
@@ -260,8 +260,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     for name in leftovers:
         filesystem.unlink(f"{directory}/{name}")
     if swapped:
-        # The old log file at the first base offset is removed last of its segment: while it exists, no other
-        # file at that offset is a new one (see LogFiles.replace).
+        # The old log file at the first base offset is the last file of its segment to be removed: while it
+        # exists, no other file at that offset is a new one (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):
             if swapped[0] <= base < end_offset:
@@ -290,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """The end offset of the segment in a `.swap` file, which replaces others even if it is empty."""
+    """The end offset of the segment in a `.swap` file, which replaces other segments even if it is empty."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):

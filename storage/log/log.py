@@ -2,10 +2,10 @@
 
 A log owns its parts: `segments` serves reads and lookups, `files` manages their files, `flushing` makes them
 durable, `producers` checks sequences and transactions, `leader_epochs` records the leader epochs, and
-`truncations` holds truncations that are not on disk yet. `retention` decides which segments are deleted.
+`truncations` contains truncations that are not on disk yet. `retention` decides which segments are deleted.
 
-Everything but `flush` and the second half of a truncation runs on one thread. These run in the worker of the
-log's directory.
+`flush` and the second half of a truncation run in the worker of the log's directory. All other methods run on
+one thread.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class AppendInfo:
-    """The position of a request's batches. `log_append_time` is -1 for CreateTime; `duplicate`: a retry of
-    stored batches.
+    """The position of a request's batches in the log. `log_append_time` is -1 for CreateTime. `duplicate`:
+    the request repeats stored batches.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -91,7 +91,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments`, oldest first, are at least one; `leader_epochs` are as in their file."""
+        """`segments` contains at least one, oldest first; `leader_epochs` is as stored in its file."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -101,7 +101,7 @@ class LogContents:
 
 
 class Log:
-    """The log of one partition. Built by `loader`, owned by `directories.log_dirs`."""
+    """The log of one partition. Created by `loader`, owned by `directories.log_dirs`."""
 
     __slots__ = (
         "_clock",
@@ -139,7 +139,7 @@ class Log:
     ) -> None:
         self.topic, self.partition = key
         self.name = f"{self.topic}-{self.partition}"
-        """The name in log messages."""
+        """The name of the partition in log messages."""
         self.topic_id = contents.topic_id
         self.log_start_offset = contents.start_offset
         self.log_end_offset = contents.end_offset
@@ -183,7 +183,7 @@ class Log:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
+        """Total size of all batches in bytes."""
         return self.segments.size_bytes
 
     @property
@@ -198,17 +198,17 @@ class Log:
 
     @property
     def truncation_count(self) -> int:
-        """The number of truncations; a copy of the log restarts when it changes."""
+        """The number of truncations. When it changes, copying of the log restarts."""
         return self.flushing.truncation_count
 
     @property
     def is_settling(self) -> bool:
-        """Whether a truncation is not on disk yet: nothing may be written until then."""
+        """Whether a truncation is not on disk yet, so that nothing may be written."""
         return self.truncations.count > 0
 
     @property
     def is_as_closed(self) -> bool:
-        """Whether the files are unchanged since a clean stop."""
+        """Whether the files are unchanged since a clean shutdown."""
         return (
             self.log_end_offset == self.opened_end_offset
             and not self.truncation_count
@@ -226,7 +226,7 @@ class Log:
     # --- append
 
     def must_recompress(self, data: memoryview) -> bool:
-        """Whether a batch uses a codec other than the topic's."""
+        """Whether a batch uses a different codec from the topic's."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
@@ -234,8 +234,8 @@ class Log:
     def validate(
         self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
     ) -> ValidatedBatches:
-        """The part of `append_as_leader` that does not touch the log and may run in another thread. With
-        `quick` it raises TakesLong instead of taking more than a few milliseconds.
+        """Validate batches for `append_as_leader`, without access to the log; may run in another thread. With
+        `quick`, raises TakesLong instead of taking more than a few milliseconds.
         """
         return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
 
@@ -253,7 +253,7 @@ class Log:
 
         `data` is stamped in place when it is writable. `internal` batches come from this broker's
         coordinators and skip the checks of client input. `validated` is the result of `validate` for `data`.
-        Raises a StorageError by cause; then nothing was stored.
+        Raises the StorageError of the cause if nothing was stored.
         """
         if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
@@ -300,7 +300,7 @@ class Log:
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
     def append_as_follower(self, data: memoryview) -> AppendInfo:
-        """Store batches from the leader, with its offsets and epochs.
+        """Store batches from the leader, with the leader's offsets and epochs.
 
         Raises CorruptRecord for a bad CRC, or for offsets that do not continue the log.
         """
@@ -326,8 +326,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Write stamped batches; `first_offset` is the one they were stamped with, None if the headers are
-        correct already.
+        """Write stamped batches; `first_offset` is the offset they were stamped with; None if the headers are
+        already correct.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -380,8 +380,8 @@ class Log:
         )
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull with the active
-        segment unchanged.
+        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull, which leaves the
+        active segment unchanged.
         """
         try:
             self.segments.active.complete()
@@ -393,7 +393,7 @@ class Log:
         return segment
 
     def roll_if_due(self, now_ms: int) -> bool:
-        """Roll the active segment if it is older than segment.ms; return whether it was rolled."""
+        """Roll the active segment if it is older than segment.ms, and return whether it was rolled."""
         if self.is_settling:
             return False
         active = self.segments.active
@@ -404,7 +404,7 @@ class Log:
         return True
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Write the topic ID to partition.metadata; durable with the next flush. Raises LogDirFailure."""
+        """Write the topic ID to partition.metadata; durable after the next flush. Raises LogDirFailure."""
         if topic_id == self.topic_id:
             return
         self.disk.check()
@@ -415,15 +415,15 @@ class Log:
         self.topic_id = topic_id
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Start `leader_epoch`, in which this replica is leader, at the log end."""
+        """Start `leader_epoch`, in which this replica is the leader, at the log end."""
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Add the epochs of the log that this one is a copy of, including those without a record."""
+        """Add the epochs of the log of which this log is a copy, including epochs without records."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
-        # Its own file does not contain them.
+        # Marked as changed, because the copy's own file does not contain them.
         self.opened_end_offset = -1
 
     # --- read
@@ -431,11 +431,11 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
     ) -> FileSlice | None:
-        """Read whole batches from the one that contains `offset`, all below `upper_bound` (default: the log
-        end).
+        """Read whole batches below `upper_bound` (default: the log end), starting with the batch that
+        contains `offset`.
 
-        At most `max_bytes`, except that with `min_one_batch` the first batch is returned whole. None if there
-        are none. Raises OffsetOutOfRange outside [log start, log end].
+        Returns at most `max_bytes`, except that with `min_one_batch` the first batch is returned whole; None
+        if there are no batches. Raises OffsetOutOfRange outside [log start, log end].
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
@@ -466,7 +466,7 @@ class Log:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
-        """The exception to raise for a failed read, at `offset` if known: a missing or shortened file does
+        """The exception to raise for a failed read, at `offset` if known. A missing or shortened file does
         not take the log directory offline.
         """
         if self.closed:
@@ -496,8 +496,8 @@ class Log:
     # --- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which no transaction is open, at most `high_watermark`, and at least the log start
-        (DeleteRecords may have passed the start of an open transaction).
+        """The offset up to which no transaction is open. It is at most `high_watermark` and at least the log
+        start, since DeleteRecords may have passed the start of an open transaction.
         """
         stable_offset = self.producers.last_stable_offset(high_watermark)
         return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
@@ -510,7 +510,7 @@ class Log:
     # --- flush
 
     def flush(self) -> None:
-        """Make everything appended so far durable; may run in another thread. Raises LogDirFailure,
+        """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure,
         RefusedForNow.
 
         Does nothing while a truncation is pending, because files and memory differ until it is done.
@@ -525,13 +525,13 @@ class Log:
         flushing.flush(segments, end_offset, truncation_count, self.leader_epochs)
 
     def flush_due(self) -> bool:
-        """Whether records have been unflushed for flush.ms."""
+        """Whether the log has had unflushed records for flush.ms."""
         return self.flushing.is_due(self.log_end_offset, self.config.flush_ms)
 
-    # --- deletion: segments are removed from the log before their files change, oldest first
+    # --- deletion: segments are removed from the log, oldest first, before their files change
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Raise the log start to `offset` (DeleteRecords); retention removes segments wholly below it."""
+        """Raise the log start to `offset` (DeleteRecords). Retention removes the segments wholly below it."""
         if offset > self.log_end_offset:
             raise OffsetOutOfRange(f"offset {offset} is after the end {self.log_end_offset}")
         if offset > self.log_start_offset:
@@ -561,7 +561,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # The other segments free space for the next attempt.
+                # Continue, because deleting the other segments frees space for the next attempt.
                 going = going[:-1]
                 if not going:
                     raise
@@ -573,16 +573,16 @@ class Log:
         return [segment.base_offset for segment, _ in going]
 
     def file_deletion_ms(self) -> int:
-        """The time, on the monotonic clock, to remove files that are taken out of use now."""
+        """The time, on the monotonic clock, at which to remove files that are taken out of use now."""
         return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
 
     # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every batch that contains `offset` or higher, when a follower diverges from its leader."""
+        """Remove every batch with offsets from `offset`, when a follower diverges from its leader."""
         if offset >= self.log_end_offset:
-            # An epoch in which this replica was leader and appended nothing: the next leader does not know
-            # it.
+            # Remove an epoch in which this replica was leader but appended nothing: the next leader does not
+            # know it.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return
         segments = self.segments
@@ -593,9 +593,9 @@ class Log:
         self.disk.check()
         number = segments.number_of(offset - 1)
         segment = segments.all[number]
-        # All reads come before the first change, since they may be refused.
+        # All reads come before the first change, since a read may fail.
         with self.disk.reading(self.name):
-            # Its file is open from here on, so that later steps need no descriptor.
+            # The read has opened the segment's file, so later steps need no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
             producers = self.files.load_producers(
@@ -639,16 +639,16 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, offset)
         self.disk.log_starts_moved = True
 
-    # --- the end
+    # --- shutdown
 
     def abandon(self) -> None:
-        """Stop all reads and writes; descriptors close once no slice uses them."""
+        """Stop all reads and writes. File descriptors are closed once no slice uses them."""
         self.closed = True
         for segment in self.segments.all:
             segment.abandon()
 
     def close(self) -> None:
-        """Flush, and write the files for a clean startup: indexes, producer snapshot, leader epochs."""
+        """Flush, and write the files for a clean startup (indexes, producer snapshot, leader epochs)."""
         if self.closed:
             return
         self.disk.check()
@@ -656,7 +656,7 @@ class Log:
             try:
                 self._complete()
             except OSError as error:
-                # Another thread may abandon a copy whose move is canceled meanwhile.
+                # Another thread may abandon a copy if its move is canceled meanwhile.
                 if not self.closed:
                     raise self.disk.fail(error, f"close of {self.name}") from error
         self.abandon()

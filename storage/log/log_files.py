@@ -1,6 +1,6 @@
 """Files in the directory of one log: creation, replacement, deletion and durability.
 
-Methods raise OSError; the log names the operation and takes its disk offline.
+Methods raise OSError. The log then takes its disk offline, naming the operation.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file with the offset from which a fork has its own records: see `log.fork`."""
+"""The file that contains the offset at which a fork's own records begin (see `log.fork`)."""
 
 
 class LogFiles:
     """The files of one log: segments, producer snapshots, leader epochs and partition.metadata.
 
-    `names_changed`: a file was created whose name is not durable before the directory is synced.
-    `has_changed`: a file other than the newest log file was created, removed or written since the log was
-    opened.
+    `names_changed`: the directory must be synced to make the name of a created file durable. `has_changed`:
+    since the log was opened, a file other than the newest log file was created, removed or written.
     """
 
     __slots__ = (
@@ -85,7 +84,7 @@ class LogFiles:
         )
 
     def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
-        """Take the files of segments out of use, in the given order; they are removed at `due_ms`."""
+        """Take the files of segments out of use, in the given order. The files are removed at `due_ms`."""
         self.has_changed = True
         for segment in segments:
             segment.abandon()
@@ -99,8 +98,8 @@ class LogFiles:
     def replace(
         self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
     ) -> Segment:
-        """Replace `old` by the durable `.cleaned` files at the first base offset, the last of `suffixes`
-        being the log file; return the new segment. Old files are removed at `due_ms`.
+        """Replace `old` by the durable `.cleaned` files at the first base offset, and return the new segment.
+        The last of `suffixes` is the log file's. Old files are removed at `due_ms`.
 
         The order guarantees that a log file at the first base offset is the old one while any file of `old`
         exists, and that a `.swap` log file remains until all other files are in place.
@@ -139,7 +138,7 @@ class LogFiles:
 
     def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
         """Make durable the segments that are not wholly below `flushed_end_offset`, and the snapshots after
-        them. `segments` are all of the log.
+        them. `segments` are all segments of the log.
         """
         for number, segment in enumerate(segments):
             following = segments[number + 1].base_offset if number + 1 < len(segments) else None
@@ -150,27 +149,25 @@ class LogFiles:
                     segment.sync(sealed=following is not None)
                 if following is not None:
                     snapshot = self._snapshot_path(following)
-                    # A log from elsewhere may lack it; then the state before it is replayed.
+                    # A log from elsewhere may lack this snapshot; the state is then replayed.
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
-                # Only retention may remove a segment meanwhile.
+                # Ignored: only retention may remove a segment meanwhile.
                 if not segment.deleted:
                     raise
 
     # --- producer snapshots
 
     def write_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the state before `offset`.
-
-        Not synced here, on the append path: a flush syncs it before it passes the segment that follows the
-        snapshot.
+        """Write the producer state before `offset`. Not synced here, on the append path: a flush syncs it
+        before it passes the segment that follows the snapshot.
         """
         self.has_changed = True
         self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
 
     def store_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the state before `offset` if the file does not exist; durable except for its name."""
+        """Write the producer state before `offset`, if missing; durable except for the file's name."""
         path = self._snapshot_path(offset)
         if not self._filesystem.exists(path):
             self.write_snapshot(offset, producers)
@@ -185,14 +182,14 @@ class LogFiles:
     def load_producers(
         self, segments: Sequence[Segment], log_end_offset: int, expiration_ms: int
     ) -> ProducerState:
-        """The state after the batch that ends at `log_end_offset`."""
+        """Load the producer state after the batch that ends at `log_end_offset`."""
         names = self._filesystem.listdir(self.path)
         return load_producers(self._filesystem, self.path, names, segments, log_end_offset, expiration_ms)
 
     def _snapshot_path(self, offset: int) -> str:
         return f"{self.path}/{segment_files.file_name(offset, segment_files.SNAPSHOT_SUFFIX)}"
 
-    # --- the rest
+    # --- other files
 
     def exists(self) -> bool:
         return self._filesystem.is_directory(self.path)
@@ -203,7 +200,7 @@ class LogFiles:
         return stamp(self.path)[1], stamp(active.path(segment_files.LOG_SUFFIX))[1]
 
     def write_topic_id(self, topic_id: UUID) -> None:
-        """Write partition.metadata; `sync_names` makes it durable."""
+        """Write partition.metadata, which `sync_names` makes durable."""
         self._filesystem.write_file(f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
         self._metadata_changed = self.names_changed = self.has_changed = True
 

@@ -1,6 +1,6 @@
 """The ordered segments of one log: reads and lookups across them.
 
-Segments are added and removed on the loop thread only. A flush in another thread works on a copy of `all`.
+Segments are added and removed only on the loop thread. A flush in another thread uses a copy of `all`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments, oldest first and never empty: the last is the active one, which gets new batches."""
+    """The segments, at least one, oldest first. The last is active: batches are appended to it."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -26,12 +26,12 @@ class LogSegments:
         self.active = segments[-1]
         self.active.set_sealed(False)
         self.removals = 0
-        """How often records may have been removed: cached positions may be invalid afterwards."""
+        """The number of times that records may have been removed, which invalidates cached positions."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches. Each wake-up of a parked fetch reads it, so the sum of sealed segments is
-        cached.
+        """Total size of all batches in bytes. Each wake-up of a parked fetch reads it, so the sum of the
+        sealed segments is cached.
         """
         return self._sealed_bytes + self.active.size_bytes
 
@@ -45,8 +45,8 @@ class LogSegments:
         self.active = segment
 
     def remove(self, first: int, end: int) -> list[Segment]:
-        """Remove and return the segments [first, end), oldest first. If none are left, one must be added
-        before any other call.
+        """Remove and return the segments [first, end), oldest first. If none are left, the caller must add
+        one before any other call.
         """
         self.removals += 1
         removed = self.all[first:end]
@@ -61,7 +61,7 @@ class LogSegments:
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
-        """Replace the sealed segments [first, end) by `segment`, which holds their remaining batches."""
+        """Replace the sealed segments [first, end) by `segment`, which contains their remaining batches."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
         self.removals += 1
         segment.set_sealed(True)
@@ -69,16 +69,16 @@ class LogSegments:
         self.base_offsets[first:end] = [segment.base_offset]
 
     def number_of(self, offset: int) -> int:
-        """The index of the segment that contains `offset`; the first for earlier offsets."""
+        """The index of the segment that contains `offset`; 0 for earlier offsets."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
     ) -> FileSlice | None:
-        """Read whole batches of one segment from the one that contains `offset`, all below `upper_bound`.
+        """Read whole batches below `upper_bound` of one segment, from the batch that contains `offset`.
 
-        None if there are none. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
-        segment whose file was shortened externally.
+        Returns None if there are no batches. The caller, `Log.read`, has checked the offsets. Raises
+        CorruptRecord if a segment's file was shortened externally.
         """
         segment = self.active
         after = len(self.all)
@@ -104,12 +104,12 @@ class LogSegments:
         if stop == start:
             return None
         if stop - start >= SENDFILE_BYTES_MIN:
-            # A smaller slice is checked when it is read.
+            # Only large slices are checked here: a smaller slice is checked when it is read.
             segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:
-        """The first offset of the batch that contains `offset`; `offset` itself if none does."""
+        """The first offset of the batch that contains `offset`; `offset` itself if no batch does."""
         segment = self.all[self.number_of(offset)]
         position = segment.position_of(offset)
         if position == segment.size_bytes:

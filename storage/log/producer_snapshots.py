@@ -30,10 +30,10 @@ def load_producers(
     log_end_offset: int,
     expiration_ms: int,
 ) -> ProducerState:
-    """The state after the batch that ends at `log_end_offset`.
+    """Load the producer state after the batch that ends at `log_end_offset`.
 
-    An unreadable snapshot, torn by a crash, is removed and an older one used. Later batches are replayed from
-    the segments, all of which must be intact.
+    An unreadable snapshot, torn by a crash, is removed, and an older one is used. The batches after the
+    snapshot are replayed from the segments, all of which must be intact.
     """
     producers, start_offset = ProducerState(expiration_ms=expiration_ms), 0
     for offset in reversed(snapshot_offsets(names)):

@@ -1,16 +1,16 @@
 """State of the idempotent and transactional producers of one partition (KIP-98). No I/O.
 
-Rules of `check`, which an append must pass before it is written:
-- a batch whose epoch is below the producer's is fenced: InvalidProducerEpoch;
-- a batch equal in epoch and sequences to one of the last five is a retry: Duplicate, nothing is written;
+A batch is written only if it passes `check`. The rules:
+- a batch whose epoch is below the producer's is fenced (InvalidProducerEpoch);
+- a batch that matches any of the last five in epoch and sequences is a retry (Duplicate) and not written;
 - an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
 - a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
-  2^31 - 1: otherwise OutOfOrderSequence;
+  2^31 - 1 (otherwise OutOfOrderSequence);
 - batches of coordinators have no sequence (-1), and only their epoch is checked;
-- while a transaction is open its producer may not write outside it: InvalidTxnState;
-- a marker from a coordinator that a newer one replaced: TransactionCoordinatorFenced.
+- while a transaction is open, its producer may not write outside it (InvalidTxnState);
+- a marker from a coordinator that has been replaced is rejected (TransactionCoordinatorFenced).
 
-`apply` records a written batch without checking it: followers, and brokers that restart, replay a log.
+`apply` records a written batch without these checks, since followers and restarting brokers replay a log.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class Duplicate(NamedTuple):
-    """The position of the stored batch that a retry repeats, and its largest timestamp in ms."""
+    """The position of the stored batch that a retry repeats, and the batch's largest timestamp in ms."""
 
     base_offset: int
     last_offset: int
@@ -66,7 +66,7 @@ class Duplicate(NamedTuple):
 
 
 class ProducerBatch(NamedTuple):
-    """One of the last batches of a producer."""
+    """One of a producer's most recent batches."""
 
     last_sequence: int
     last_offset: int
@@ -134,9 +134,9 @@ class ProducerState:
     def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._expire_at_ms = 0
-        # A shared empty one for all partitions, replaced before anything is added.
+        # All partitions share one empty object, which is replaced before anything is added.
         self._entries = _NO_ENTRIES
-        # First offset → producer ID of open transactions, first offset → marker's offset of ended ones.
+        # First offset → producer ID of open transactions; first offset → marker offset of ended ones.
         self._ongoing = _NO_OFFSETS
         self._completed = _NO_OFFSETS
 
@@ -155,10 +155,10 @@ class ProducerState:
         *,
         sequenced: bool = True,
     ) -> Duplicate | None:
-        """Check a batch with a producer ID by the rules above; None if it may be written.
+        """Check a batch with a producer ID by the rules of this module. Return None if it may be written.
 
         `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator,
-        which does not count sequence numbers. Every ten minutes this also removes producers that were
+        which does not count sequence numbers. Every ten minutes, `check` also removes producers that were
         inactive for producer.id.expiration.ms.
         """
         if now_ms >= self._expire_at_ms:
@@ -200,10 +200,10 @@ class ProducerState:
     def apply(
         self, header: BatchHeader, batch: Buffer, *, base_offset: int | None = None
     ) -> AbortedTxn | None:
-        """Record a written batch with a producer ID; `batch` are its bytes.
+        """Record a written batch with a producer ID. `batch` contains its bytes.
 
-        `base_offset` is its position if `header` is still the client's. Returns the entry for the transaction
-        index if the batch is a marker that aborted a transaction with records in this partition.
+        `base_offset` is the batch's position if `header` is still the client's. Returns the entry for the
+        transaction index if the batch is a marker that aborted a transaction with records in this partition.
         """
         if base_offset is None:
             base_offset = header.base_offset
@@ -212,8 +212,7 @@ class ProducerState:
             entry = ProducerEntry(header.producer_id)
             self._add(entry)
         if header.attributes & CONTROL_FLAG:
-            # A cleaner may leave a control batch without records; its transaction is no longer in the log
-            # either.
+            # The cleaner may have emptied a control batch; its transaction is then no longer in the log.
             marker = read_marker(batch) if header.record_count else None
             return None if marker is None else self._end_transaction(entry, header, base_offset, marker)
         if header.producer_epoch != entry.producer_epoch:
@@ -254,14 +253,14 @@ class ProducerState:
             self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
-            # No consumer has read for long: one wide transaction replaces them all.
+            # No consumer has read for a long time, so one wide transaction replaces all of them.
             self._completed = {min(self._completed): marker_offset}
         if marker.type is not ControlRecordType.ABORT:
             return None
         last_stable_offset = min(self._ongoing, default=marker_offset + 1)
         return AbortedTxn(entry.producer_id, first_offset, marker_offset, last_stable_offset)
 
-    # What readers may see
+    # Visibility to consumers
 
     def has_open_since(self, time_ms: int) -> bool:
         """Whether a transaction is open whose last record is older than the given time."""
@@ -272,7 +271,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction that is open or whose marker may be unreplicated."""
+        """The first offset of the oldest transaction that is open or whose marker may not be replicated."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)
@@ -280,8 +279,8 @@ class ProducerState:
     def last_stable_offset(self, high_watermark: int) -> int:
         """The offset up to which a read_committed consumer may read.
 
-        Transactions whose markers lie below `high_watermark`, which never decreases, are removed as
-        completed.
+        Transactions whose markers lie below `high_watermark` are complete and are dropped, since the high
+        watermark never decreases.
         """
         if self._completed:
             self._completed = {
@@ -290,7 +289,7 @@ class ProducerState:
         first_unstable = self.first_unstable_offset
         return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
 
-    # Forgetting
+    # Expiry
 
     def forget_sequences(self) -> None:
         """Let each producer restart its sequence in its present epoch."""
@@ -313,8 +312,8 @@ class ProducerState:
     def encode_snapshot(self) -> bytes:
         """Encode a `.snapshot` file, Kafka's version 1.
 
-        It contains only the last batch of each producer: after a restart, retries of earlier batches are
-        rejected as out of order, and never stored twice.
+        It contains only the last batch of each producer. After a restart, retries of earlier batches are
+        therefore rejected as out of order; they are never stored twice.
         """
         encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
         for entry in self._entries.values():
@@ -334,7 +333,7 @@ class ProducerState:
 
     @classmethod
     def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> ProducerState:
-        """Decode a `.snapshot` file; CorruptFile if it is invalid."""
+        """Decode a `.snapshot` file. Raises CorruptFile if it is invalid."""
         try:
             version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)
         except struct.error:

@@ -1,4 +1,4 @@
-"""State of a log while it is opened: the scan, its findings and the repairs; `loader` has the rules."""
+"""State of a log that is being opened: scan, findings and repairs, by the rules of `loader`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the bytes checked so far and the bytes to check in it."""
+"""Called periodically with a partition, the number of bytes checked so far, and the total to check in it."""
 
 
 class Opening:
-    """The state of one log while it is opened."""
+    """The state of one log that is being opened."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Opening:
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.has_changed = False
-        """Whether the findings differ from the state after a clean stop."""
+        """Whether the findings differ from the state after a clean shutdown."""
         self.leader_epochs = self._read_leader_epochs(filesystem, directory, names)
         self._stored_epochs = self.leader_epochs.encode()
         self.producers: ProducerState
@@ -68,7 +68,7 @@ class Opening:
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
-        """Find the end of a cleanly closed log; False if its last segment does not end with a whole batch."""
+        """Find the end of a cleanly closed log. False if it does not end with a whole batch."""
         if not self._segments:
             return True
         active = self._segments[-1]
@@ -76,7 +76,7 @@ class Opening:
         return end_position == active.size_bytes
 
     def recover(self, recovery_point: int, keep_gaps: bool, progress: RecoveryProgress | None) -> None:
-        """Find the valid prefix, cut off the rest, and make the result durable."""
+        """Find the valid prefix of the log, cut off the remainder, and make the result durable."""
         segments = self._segments
         self.has_changed = True
         if not segments:
@@ -122,7 +122,7 @@ class Opening:
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
-        # A machine crash before the fork was durable may have emptied it.
+        # A machine crash before the fork was durable may have emptied the file.
         return int(content) if content.isdigit() else -1
 
     def _tell_gap(self, base_offset: int) -> None:
@@ -135,7 +135,7 @@ class Opening:
             )
 
     def _recover_segment(self, segment: Segment, total_bytes: int, progress: RecoveryProgress | None) -> bool:
-        """Check one segment and cut off its invalid end; return whether all of it was valid."""
+        """Check one segment, cut off its invalid end, and return whether the whole segment was valid."""
         size_bytes = segment.size_bytes
         segment.reset()
         next_progress = self.scanned_bytes

@@ -1,15 +1,14 @@
-"""Retention: which of the oldest segments of a log are deleted, and for which reason. Pure.
+"""Retention: which of the oldest segments of a log are deleted, and for which reason. No I/O.
 
 Rules, as in Apache Kafka
-1. Segments are deleted from the oldest on; the first that must be kept also keeps all later ones.
-2. Only segments wholly below the high watermark are deleted: the others still contain uncommitted records.
-3. By time: the largest timestamp of the segment is older than retention.ms. By size: the log without the
-   segment still has retention.bytes. By start: the segment lies wholly below the log start offset, which
-   DeleteRecords moves; this one also applies to compacted topics. still has retention.bytes. By start: the
-   segment lies wholly below the log start offset, which DeleteRecords moves; this one applies to compacted
-   topics as well.
-4. An empty active segment is kept. One with records is deleted only with all segments before it; the log
-   rolls first.
+1. Segments are deleted in order, oldest first, up to the first segment that must be kept.
+2. Only segments wholly below the high watermark are deleted; later segments still contain uncommitted
+   records.
+3. By time: the largest timestamp of the segment is older than retention.ms. By size: without the segment, the
+   log still has at least retention.bytes. By start: the segment lies wholly below the log start offset, as
+   moved by DeleteRecords; this also applies to compacted topics.
+4. An empty active segment is kept. An active segment with records is deleted only together with all earlier
+   segments; the log rolls first.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class DeletionReason(Enum):
 
 
 class RetainedSegment(Protocol):
-    """The properties of a segment that the decision needs, read in this order and only as far as needed."""
+    """The properties of a segment on which the decision depends, read in this order and only as needed."""
 
     @property
     def base_offset(self) -> int: ...
@@ -40,9 +39,7 @@ class RetainedSegment(Protocol):
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp in ms. It may be read from disk, so it is read only if the decision depends
-        on age.
-        """
+        """The largest timestamp in ms. Reading it may access the disk, so it is read only if age matters."""
 
 
 S = TypeVar("S", bound=RetainedSegment)
@@ -58,9 +55,9 @@ def deletable(
     high_watermark: int,
     log_end_offset: int,
 ) -> list[tuple[S, DeletionReason]]:
-    """The oldest segments that may be deleted, with the reasons.
+    """Select the oldest segments that may be deleted, with the reasons.
 
-    `segments` are all of the log, `size_bytes` is their total size; the last is the active one.
+    `segments` are all segments of the log, the active one last, and `size_bytes` is their total size.
     """
     surplus_bytes = size_bytes - config.retention_bytes
     going: list[tuple[S, DeletionReason]] = []

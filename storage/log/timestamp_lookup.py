@@ -1,8 +1,8 @@
 """Lookup of records by timestamp across the segments of a log, for ListOffsets.
 
-A lookup is a generator. It finds batches by indexes and headers, which is quick. For each batch whose records
-must be read and are many or compressed it yields a function, which the caller may run in another thread and
-whose result the caller sends back. It yields None where the caller may run other work.
+A lookup is a generator. It finds batches by indexes and headers, which is quick. If it must read the records
+of a batch and they are many or compressed, it yields a function; the caller may run the function in another
+thread, and sends back its result. It yields None where the caller may run other work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Lookup = Generator[
 
 
 def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) -> Lookup:
-    """Find the first record from `start_offset` on whose timestamp is at least `timestamp`.
+    """Find the first record at or after `start_offset` whose timestamp is at least `timestamp`.
 
     Only segments and batches whose largest timestamp is too small are skipped, so that out-of-order
     timestamps are found as well.
@@ -52,13 +52,13 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
                 return found
         elif index % _SEGMENTS_AT_ONCE == _SEGMENTS_AT_ONCE - 1:
             yield None
-        # Segments may have been removed or replaced meanwhile; the replacement is searched again.
+        # Segments may have been removed or replaced meanwhile. A replacement is searched from its start.
         index = 0 if segment.deleted else bisect_right(segments.base_offsets, segment.base_offset)
     return None
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """Find the first record with the largest timestamp of the log, which is -1 if no record has one."""
+    """Find the first record with the log's largest timestamp, which is -1 if there are none."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
@@ -86,7 +86,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """As `first_of_batch` for a batch that is not read yet; run in another thread if it may take long."""
+    """As `first_of_batch`, for an unread batch. Run it in another thread if it may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -104,7 +104,7 @@ def first_of_batch(
 ) -> TimestampOffset | None:
     """The first record of one batch of any format with at least this timestamp and offset."""
     if header.magic == 2:
-        # For records stamped by a broker the header has the time.
+        # Records stamped by the broker have the timestamp of the header.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
         least = ANY_TIMESTAMP if stamped or timestamp == ANY_TIMESTAMP else timestamp - header.base_timestamp
         body = records_body(data, header)
@@ -113,7 +113,7 @@ def first_of_batch(
             return None
         found = header.max_timestamp if stamped else header.base_timestamp + record.timestamp_delta
         return TimestampOffset(found, header.base_offset + record.offset_delta, header.partition_leader_epoch)
-    # Few logs hold old formats.
+    # Imported here because few logs contain old formats.
     from kafka_compat.storage.records.legacy import read_message, unwrap
 
     first, _ = read_message(data, 0)
@@ -131,18 +131,18 @@ _CONTINUED = bytes(range(128, 256))
 
 
 class RecordTime(NamedTuple):
-    """A record's differences to the base timestamp (ms) and the base offset of its batch."""
+    """A record's deltas from the base timestamp (ms) and the base offset of its batch."""
 
     timestamp_delta: int
     offset_delta: int
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """The first of `count` records in `body` with at least both differences.
+    """Find the first of `count` records in `body` whose deltas are both at least the given ones.
 
-    As in `record_scan`, two methods give the same result: record by record, and for records of one length at
-    once, by slices that are columns of bytes. Nothing else of a record is checked: the batch was checked when
-    it was appended.
+    As in `record_scan`, two methods give the same result: record by record, and for many records of one
+    length at once, by slices that are columns of bytes. Records are not checked otherwise, because the batch
+    was checked when it was appended.
 
     Raises InvalidRecord if the records are not contiguous.
     """
@@ -181,7 +181,7 @@ class _Run:
     __slots__ = ("_body", "_step", "_time_at", "_width", "count", "end")
 
     def __init__(self, body: bytes, start: int, content: int, step: int) -> None:
-        """`content` is the position after the first record's length, `step` the whole size of a record."""
+        """`content` is the position after the first record's length, `step` the total size of a record."""
         self._body = body
         self._step = step
         self._time_at = content + 1
@@ -197,10 +197,10 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """The run that begins at `start`; None if it is too short."""
+        """Find the run that begins at `start`; None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # Cheap, and nearly always decisive: is the next record of the same length?
+        # Checked first because it is cheap and nearly always decisive: is the next record of the same length?
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)
@@ -210,7 +210,7 @@ class _Run:
         return self._body[at : at + (self.count - 1) * self._step + 1 : self._step]
 
     def _cut(self, at: int, allowed: bytes) -> None:
-        """End the run before the first record whose byte differs."""
+        """End the run before the first record whose byte differs from the first record's."""
         self.count -= len(self._column(at).lstrip(allowed))
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
@@ -232,4 +232,4 @@ class _Run:
 
 
 _AT_LEAST = [bytes(least) + b"\1" * (256 - least) for least in range(128)]
-"""Tables that map every byte from a value on to 1, and the others to 0."""
+"""For each value, a table that maps every byte of at least that value to 1, and the others to 0."""

@@ -1,8 +1,8 @@
-"""Pending truncations of a log: files are cut after the log has ended at the new offset in memory.
+"""Pending truncations of a log, which ends at the new offset in memory before its files are cut.
 
-A truncated log ends at the new offset at once, in memory. The worker of its directory lowers the checkpoints,
-so that recovery does not trust records beyond the new end, and then cuts the files. Until all truncations of
-a log are on disk, nothing in it is appended, flushed, rolled or retired; reads continue.
+The worker of the log's directory lowers the checkpoints, so that recovery does not trust records beyond the
+new end, and then cuts the files. Until all truncations of a log are on disk, nothing in the log is appended,
+flushed, rolled or retired; reads continue.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Truncation:
         end_offset: int = -1,
         created: Segment | None = None,
     ) -> None:
-        """`removed`, oldest first, are the segments taken out of the log. Its last segment is then `kept`,
-        truncated in memory to end at `end_offset`, or `created`, whose file does not exist yet.
+        """`removed` contains the segments taken out of the log, oldest first. The log's last segment is then
+        `kept`, truncated in memory to end at `end_offset`, or `created`, whose file does not exist yet.
         """
         self.pending: Truncations | None = None
         self._files = files
@@ -51,7 +51,7 @@ class Truncation:
                 files.remove_snapshots_behind(-1)
                 self._created.create()
                 if self._created.deleted:
-                    # A later truncation has removed it already.
+                    # Skip a segment that a later truncation has already removed.
                     self._created.abandon()
             files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
@@ -60,7 +60,7 @@ class Truncation:
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)
         except OSError as error:
-            # The files of a log that is removed meanwhile are no longer needed.
+            # Ignored: the files of a log that was removed meanwhile are no longer needed.
             if not any(segment is not None and segment.deleted for segment in (self._kept, self._created)):
                 raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
@@ -84,13 +84,13 @@ class Truncations:
         self._waiters: tuple[Callable[[], None], ...] = ()
 
     def follow(self, take: TakeTruncation) -> None:
-        """Have `take` called with the log and each truncation: it passes the truncation to the worker and
-        calls its `done` later. Without `follow`, truncations run at once.
+        """Call `take` with the log and each truncation. `take` passes the truncation to the worker, which
+        later calls the truncation's `done`. Without `follow`, truncations run at once.
         """
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
-        """Start a truncation of `log`. Without `follow` it may raise LogDirFailure, RefusedForNow.
+        """Start a truncation of `log`. Without `follow`, raises LogDirFailure, RefusedForNow.
 
         `log` is passed rather than stored: if a log and its truncations referred to each other, only the
         garbage collector would free a deleted log.
@@ -108,9 +108,9 @@ class Truncations:
         self._take(log, truncation)
 
     def done(self) -> None:
-        """Record that one more truncation is on disk."""
+        """Record that a truncation is on disk."""
         if not self.count:
-            return  # counted before, by `all_done`
+            return  # Already counted, by `all_done`.
         self.count -= 1
         if not self.count:
             waiters, self._waiters = self._waiters, ()
@@ -118,18 +118,18 @@ class Truncations:
                 waiter()
 
     def all_done(self) -> None:
-        """Mark all as done after the worker has ended: pending callbacks are not awaited."""
+        """Mark all truncations as done after the worker has ended; pending callbacks are not awaited."""
         while self.count:
             self.done()
 
     def when_none(self, callback: Callable[[], None]) -> None:
-        """Call back once none is pending."""
+        """Call back once no truncation is pending."""
         if self.count:
             self._waiters = (*self._waiters, callback)
         else:
             callback()
 
     def check(self, name: str) -> None:
-        """Raise NotSettled while one is pending."""
+        """Raise NotSettled if a truncation is pending."""
         if self.count:
             raise NotSettled(f"the truncation of {name} is not on disk yet")

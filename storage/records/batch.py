@@ -19,9 +19,9 @@
 Offsets, lengths and counts are big-endian and signed.
 
 Messages of formats 0 and 1, which a log directory written by an old Kafka may contain (`legacy` has their
-layout), have no batch header. Each is presented as a batch of one record without leader epoch and producer.
-The offset of a compressed message is that of its last record; the others are unknown until it is
-decompressed.
+layout), have no batch header. Each message is presented as a batch of one record without leader epoch and
+producer. The offset of a compressed message is the offset of its last record; the other offsets are unknown
+until it is decompressed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LEGACY_HEADER_SIZE: Final = 26
-"""The smallest message of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
+"""Size of the smallest message of formats 0 and 1: that of format 1 through the timestamp."""
 LOG_OVERHEAD: Final = 12
-"""Bytes of base offset and batch length, which batch length itself does not count (all formats)."""
+"""Size of base offset and batch length, which the batch length does not include (all formats)."""
 MAGIC_POSITION: Final = 16
 CRC_START: Final = 21
 MAX_SEQUENCE: Final = 2**31 - 1
@@ -82,7 +82,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole batch, header included."""
+        """Size of the whole batch in bytes, including the header."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """The codec; ValueError for 5 to 7, which are undefined."""
+        """The codec. Raises ValueError for 5 to 7, which are undefined."""
         return CompressionType(self.attributes & COMPRESSION_MASK)
 
     @property
@@ -120,7 +120,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a cleaning may remove tombstones (KIP-534); stored as the base timestamp."""
+        """The time at which a cleaning may remove tombstones (KIP-534); stored as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -137,13 +137,13 @@ def add_sequence(sequence: int, increment: int) -> int:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch of any format at `position`; only its presence is checked.
+    """Read the header of the batch of any format at `position`. Only its presence is checked.
 
     Raises CorruptRecord if fewer bytes are available than the header has.
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # As `_make`, without its check of the number of fields: scans of small batches are sensitive to it.
+        # As `_make`, but without the check of the number of fields, which slows scans of small batches.
         return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)
@@ -175,7 +175,7 @@ def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:
-    """The headers of contiguous batches. Raises CorruptRecord if the last is incomplete."""
+    """Read the headers of contiguous batches. Raises CorruptRecord if the last batch is incomplete."""
     headers = []
     position = 0
     while position < len(data):
@@ -190,7 +190,7 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
-    """The headers of a leader's batches, which continue a log that ends at `next_offset`.
+    """Read the headers of a leader's batches, which continue a log that ends at `next_offset`.
 
     Raises CorruptRecord for a bad CRC, or for an offset that decreases.
     """

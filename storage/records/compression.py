@@ -1,7 +1,7 @@
 """Compression codecs of record batches, with output in the format of Kafka's Java producer.
 
-Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes` is
-the largest decompressed size. A larger batch raises MessageTooLarge, broken or truncated data CorruptRecord.
+Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes`
+returns the maximum decompressed size. A larger batch raises MessageTooLarge, broken data CorruptRecord.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ RATIO_LIMIT = 100
 
 
 def limit_bytes(compressed_size_bytes: int) -> int:
-    """The largest permitted size of data of that size after decompression.
+    """The maximum decompressed size of compressed data of this size, in bytes.
 
-    A hundred times its size; at least 16 MiB, since a small batch of equal records may legitimately shrink
-    further than that, and at most 128 MiB, more than the largest request that a broker accepts by default.
+    A hundred times the compressed size, but at least 16 MiB, since a small batch of identical records may
+    legitimately shrink further, and at most 128 MiB, more than any request accepted by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """Compress `data`; `level` as compression.gzip.level and so on, None for the default (KIP-390).
+    """Compress `data`; `level` is as in compression.gzip.level and so on; None: the default (KIP-390).
 
     `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """
@@ -101,7 +101,7 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
         raise CorruptRecord(f"invalid gzip data: {error}") from None
 
 
-# snappy: the Java library's own framing (xerial), since that is what Kafka writes; raw blocks are read too
+# snappy: written in the Java library's framing (xerial), as Kafka does; raw blocks are also read
 
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -174,7 +174,7 @@ _LZ4_HIGH_COMPRESSION_MIN = 3
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:
     import lz4.frame
 
-    # Kafka's level 9 is the fast compressor, every other one the high compressor.
+    # Kafka's level 9 is the fast compressor; all other levels are the high compressor.
     fast = level is None or level == _LZ4_DEFAULT_LEVEL
     compressed: bytes = lz4.frame.compress(
         data,
@@ -232,7 +232,7 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
 
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_RATIO_MAX = 32 << 10
-"""Maximum expansion of a byte of a frame: a block of four bytes repeats one of them 128 KiB times."""
+"""Maximum expansion of a frame, per byte: a block of four bytes can repeat one of them 128 Ki times."""
 _ZSTD_KEPT_WINDOW_BYTES_MAX = 8 << 20
 """A decompressor keeps the memory of the largest window it has seen; level 19 needs 8 MiB."""
 _ZSTD_SIZE_UNKNOWN = (1 << 64) - 1
@@ -268,8 +268,8 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
-    """Decompress frames that need not state their content size, as those of Java's library, in small pieces,
-    so that the first piece beyond the limit yields at most twice the limit.
+    """Decompress frames in small chunks, so that the first chunk beyond the limit yields at most twice the
+    limit. Frames may lack the content size, as those of the Java library do.
     """
     view = memoryview(data)
     parts: list[bytes] = []

@@ -3,10 +3,10 @@
     offset 8 | size 4 | CRC-32 4 | magic 1 | attributes 1 | timestamp 8, format 1 only
     | key length 4, key | value length 4, value
 
-The CRC covers everything after it; length -1 means null. Compression wraps a message set into the value of
-one message. The offsets inside count from 0 in format 1, where the wrapper has the last record's offset
-(KIP-31); in format 0 they are absolute. A wrapper of type LogAppendTime gives its timestamp to all inside
-(KIP-32).
+The CRC covers all bytes after it. A length of -1 means null. Compression wraps a message set into the value
+of one message. In format 1, the inner offsets count from 0, and the wrapper has the last record's offset
+(KIP-31); in format 0, the inner offsets are absolute. The timestamp of a wrapper of type LogAppendTime
+applies to all inner messages (KIP-32).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CRC_END = 16
 
 
 class Message(NamedTuple):
-    """One message of an old format as encoded; timestamp -1 in format 0."""
+    """One message of an old format, as encoded. The timestamp is -1 in format 0."""
 
     offset: int
     magic: int
@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Return (message, next position); CorruptRecord if it is incomplete, or its CRC or lengths are wrong."""
+    """Return (message, next position). Raises CorruptRecord if incomplete, or for a bad CRC or length."""
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
@@ -98,9 +98,9 @@ def encode_message(message: Message) -> bytes:
 
 
 def unwrap(wrapper: Message) -> list[Message]:
-    """The messages inside a compressed one, with absolute offsets and effective timestamps.
+    """The messages inside a compressed message, with absolute offsets and effective timestamps.
 
-    Raises InvalidRecord for content that is not permitted inside, CorruptRecord for broken data.
+    Raises InvalidRecord for inner messages that are not permitted, CorruptRecord for broken data.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
         raise InvalidRecord(f"the old message formats do not support codec {wrapper.codec}")
@@ -133,9 +133,9 @@ def unwrap(wrapper: Message) -> list[Message]:
 
 
 def records_of(batch: Buffer) -> Iterator[Record]:
-    """The records of the one batch of any format that fills `batch`, with the fields of formats 0 and 1.
+    """The records of a single batch of any format, with the fields of formats 0 and 1.
 
-    Raises as `iter_records`, `read_message` and `unwrap`.
+    Raises the errors of `iter_records`, `read_message` and `unwrap`.
     """
     if batch[MAGIC_POSITION] >= 2:
         return iter_records(batch)
@@ -160,7 +160,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """Read all records of a producer's message set; a compressed message must be alone (InvalidRecord)."""
+    """Read the records of a message set; a compressed message must be alone. Raises InvalidRecord."""
     messages: list[Message] = []
     position = 0
     while position < len(data):
@@ -189,9 +189,9 @@ def up_convert(
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytes:
-    """The records of a message set as a batch of format 2, from offset 0.
+    """Convert a message set to a batch of format 2 with offsets from 0.
 
-    `log_append_time` in ms replaces their timestamps; None keeps them, -1 for those of format 0.
+    `log_append_time` in ms replaces the timestamps; None keeps them (-1 in format 0).
     """
     if log_append_time is None:
         return build_batch(records, compression=codec, level=level)
@@ -206,10 +206,10 @@ def up_convert(
 def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
     """Convert whole batches of any format to messages of format `magic` (0 or 1), for Fetch v0 to v3.
 
-    Codec and offsets are kept. Control batches and headers, which the old formats do not have, are left out,
-    and so are uncompressed records below the fetched `first_offset`. An incomplete last batch is dropped.
-    Conversion ends before a batch in zstd, which those clients cannot read (KIP-110); raises
-    UnsupportedCompressionType if there is nothing before it.
+    Codec and offsets are kept. Control batches and headers, which the old formats do not have, are omitted,
+    as are uncompressed records below the fetched `first_offset`. An incomplete last batch is dropped.
+    Conversion ends before a batch in zstd, which those clients cannot read (KIP-110). Raises
+    UnsupportedCompressionType if the first batch is in zstd.
     """
     view = memoryview(data)
     parts: list[bytes] = []

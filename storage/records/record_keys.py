@@ -1,7 +1,7 @@
-"""Keys of a batch's records and their positions, extracted for compaction.
+"""Keys and positions of a batch's records, extracted for compaction.
 
-The loop steps from record to record by their lengths and reads neither values nor headers. Numbers of one or
-two bytes are read in place, all others by a function that takes ten times as long.
+The loop advances by the length of each record and reads neither values nor headers. Numbers of one or two
+bytes are decoded inline; a function call for larger numbers takes ten times as long.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class RecordKeys(NamedTuple):
 
 
 def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
-    """Read the keys of a batch, of which `body` is the uncompressed part after the header.
+    """Read the keys of a batch. `body` is the uncompressed part after the header.
 
-    Raises InvalidRecord if the records do not fill it or are out of order.
+    Raises InvalidRecord if the records do not fill `body` or are out of order.
     """
     found = RecordKeys([], [], [0], [], [])
     try:
@@ -101,8 +101,8 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
 
 
 def timestamp_delta_at(body: bytes, start: int) -> tuple[int, int]:
-    """The timestamp delta in ms of the record that starts there, and the position after it."""
+    """Return the timestamp delta in ms of the record at this position, and the position after the delta."""
     while body[start] > 127:
         start += 1
-    # After the length and the attributes.
+    # Skip the length and the attributes.
     return read_varlong(body, start + 2)

@@ -4,7 +4,7 @@
     | key length varint, key | value length varint, value | header count varint
     | per header: key length varint, key, value length varint, value
 
-Varints are zigzag-encoded; length -1 means null. `length` counts everything after itself.
+Varints are zigzag-encoded. A length of -1 means null. `length` is the number of bytes after itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LENGTH_POSITION: Final = 8
 
 
 class Record(NamedTuple):
-    """One record; timestamp in ms since 1970, -1 for none; absolute offset when read, unused when built."""
+    """One record. Timestamp in ms since 1970, -1 for none; absolute offset, not used for encoding."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP
@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def encode_varint(value: int) -> bytes:
-    """Zigzag base-128 form of a signed number of up to 64 bits."""
+    """Encode a signed number of up to 64 bits in zigzag base-128 form."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 128:
         return bytes((rest,))
@@ -65,7 +65,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 32-bit varint at `position`; InvalidRecord if malformed."""
+    """Return (value, next position) of the 32-bit varint at `position`. Raises InvalidRecord."""
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -77,7 +77,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 64-bit varint at `position`; InvalidRecord if malformed."""
+    """Return (value, next position) of the 64-bit varint at `position`. Raises InvalidRecord."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
@@ -140,9 +140,9 @@ def build_batch(
     leader_epoch: int = -1,
     level: int | None = None,
 ) -> bytes:
-    """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1`, …
+    """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1` and so on.…
 
-    At least one record is needed: ValueError otherwise. `level` is that of the codec, None its default.
+    Raises ValueError without records. `level` is the compression level; None for the codec's default.
     """
     records = list(records)
     if not records:
@@ -161,7 +161,7 @@ def build_batch(
         attributes |= CONTROL_FLAG
     count = len(records)
     max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
-    # By position, which is faster; `join_batch` sets length and CRC.
+    # Positional arguments are faster. `join_batch` sets length and CRC.
     header = BatchHeader(
         base_offset,
         0,
@@ -181,7 +181,7 @@ def build_batch(
 
 
 def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) -> bytes:
-    """Build the batch of `header` and the uncompressed records `body`; computes its length and CRC."""
+    """Build a batch from `header` and the uncompressed records in `body`, and compute its length and CRC."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
     batch = bytearray(HEADER.pack(*header))
@@ -192,10 +192,10 @@ def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) ->
 
 
 def records_body(batch: Buffer, header: BatchHeader) -> bytes:
-    """The uncompressed records of the batch that starts `batch`.
+    """The uncompressed records of the batch at the start of `batch`.
 
-    Raises CorruptRecord if the batch is incomplete or its compressed data is broken, MessageTooLarge if they
-    decompress beyond the limit (see storage.compression).
+    Raises CorruptRecord if the batch is incomplete or its compressed data is broken, MessageTooLarge if the
+    decompressed size exceeds the limit (see storage.compression).
     """
     if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or header.size_bytes > len(batch):
         raise CorruptRecord(f"a batch of {header.size_bytes} bytes does not fit into {len(batch)}")
@@ -206,10 +206,10 @@ def records_body(batch: Buffer, header: BatchHeader) -> bytes:
 
 
 def iter_records(batch: Buffer) -> Iterator[Record]:
-    """Iterate over the records of the one batch of format 2 that starts `batch`, control records included.
+    """Iterate over the records of the batch of format 2 at the start of `batch`, including control records.
 
-    Raises CorruptRecord if it is not a batch, InvalidRecord if the structure of its records is invalid. The
-    CRC is not checked.
+    Raises CorruptRecord if `batch` is not a batch, InvalidRecord if the structure of its records is invalid.
+    The CRC is not checked.
     """
     header = read_header(batch)
     if header.magic != 2:
@@ -297,7 +297,7 @@ def build_marker(
 
 
 def control_record_type(record: Record) -> ControlRecordType | None:
-    """The type of a control record; None for an unknown type, which readers skip.
+    """The type of a control record. None for an unknown type, which readers must skip.
 
     Raises InvalidRecord if the key is too short.
     """

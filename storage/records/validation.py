@@ -1,8 +1,8 @@
-"""Validation of produced batches by a leader: checks of the batch header first, then of every record.
+"""Validation of produced batches by a leader: first the batch header, then every record.
 
-One valid batch of format 2 is the hot path of the whole broker, so it is handled first and in its own buffer.
-Batches of old formats are converted (storage.legacy) and batches in a codec other than the topic's are
-recompressed; both allocate a new buffer.
+A single valid batch of format 2 is the hot path of the whole broker, so it is handled first and in its own
+buffer. Batches of old formats are converted (storage.legacy) and batches in a codec other than the topic's
+are recompressed; both allocate a new buffer.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from kafka_compat.storage.records.records import Record, iter_records, join_batc
 
 LONG_MAX: Final = 2**63 - 1
 KEYLESS: Final = "Compacted topic cannot accept message without key"
-"""The beginning of such a record's error message."""
+"""The beginning of the error message for a record without a key."""
 QUICK_BYTES_MAX: Final = 4 << 20
 QUICK_BODY_BYTES_MAX: Final = 2 << 20
 QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""Limits of quick work in `validate_batches`: bytes to checksum, to decompress to, to compress, to convert
-from an old format; records to scan, to check one by one.
+"""Limits of quick work in `validate_batches`: records to scan and to check one by one; bytes to checksum, to
+compress, to convert from an old format, and after decompression.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14
@@ -85,13 +85,13 @@ class AppendPolicy:
     compression_type: str = "producer"
     compression_level: int | None = None
     validate_records: bool = True
-    """Extension: False trusts the producer with everything after the batch header."""
+    """Extension: if False, nothing after the batch header is validated."""
     partition: str = ""
-    """Topic and number of the partition, for log messages about records without a key; else empty."""
+    """The partition's name for log messages about records without a key; otherwise empty."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules that result from a topic's settings."""
+        """The rules of a topic with these settings."""
         return cls(
             partition=partition,
             max_message_bytes=config.max_message_bytes,
@@ -106,11 +106,11 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""The most recently used rules: very many topics have the same."""
+"""Cache of the most recently used rules, because very many topics have the same rules."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """The rules for a partition; one shared object per combination of settings."""
+    """The rules for a partition, as one shared object per combination of settings."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
@@ -124,9 +124,9 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
 class ValidatedBatches:
     """Batches that may be appended once base offsets and leader epoch are stamped into `data`.
 
-    `data` is the given buffer unless `converted`; it is empty if an old client sent nothing. `headers` are
-    those of the batches in `data`, with base offset 0: at most one. `log_append_time` is in ms, or -1 if the
-    timestamps are the producer's.
+    `data` is the given buffer unless `converted` is set; it is empty if an old client sent nothing. `headers`
+    contains the header of the batch in `data`, if any, with base offset 0. `log_append_time` is in ms, or -1
+    if the timestamps are the producer's.
     """
 
     __slots__ = ("converted", "data", "headers", "log_append_time")
@@ -152,11 +152,11 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Validate the records of one partition in a Produce request of that version; None is the newest.
+    """Validate the records of one partition in a Produce request of a version; None means the newest.
 
     A header field that the broker decides (the timestamp type, and with it the largest timestamp) is
     corrected in place if `data` is writable, otherwise in a copy. Raises the errors of storage.errors as
-    documented there; record errors carry the index of each offending record. With `quick`, raises TakesLong
+    documented there; record errors contain the index of each offending record. With `quick`, raises TakesLong
     instead of taking more than a few milliseconds.
     """
     size_bytes = len(data)
@@ -226,7 +226,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # Kafka has no largest timestamp below "none" either.
+        # As in Kafka, the largest timestamp is never below -1, which means none.
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
@@ -267,8 +267,8 @@ def _check_records(
 ) -> None:
     """Reject the batch with the index of each offending record.
 
-    There may be none although the extremes of the timestamps were outside the range: a record without
-    timestamp is not checked. `is_log_append_time` is the producer's claim.
+    Even if the extremes of the timestamps are out of range, there may be no offending record, because records
+    without a timestamp are not checked. `is_log_append_time` is as stated by the producer.
     """
     errors: list[tuple[int, str]] = []
     about_time = False
@@ -315,7 +315,7 @@ def _timestamp_error(
 
 
 def _as_created(data: memoryview) -> list[Record]:
-    """The records with their producer's timestamps, even if the batch has LogAppendTime."""
+    """The records with the producer's timestamps, even if the batch has type LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
     _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
@@ -325,7 +325,7 @@ def _as_created(data: memoryview) -> list[Record]:
 def _validate_unusual(
     data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
-    """Validate anything but one batch of format 2: old formats, several batches, or garbage."""
+    """Validate input other than a single batch of format 2: old formats, several batches, or garbage."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
     sizes, magics = _batches(data)
     if not sizes:
@@ -352,7 +352,7 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """The size and magic of each whole batch or message; CorruptRecord at a position where none can begin."""
+    """The size and magic of each whole batch or message. Raises CorruptRecord at an invalid one."""
     sizes: list[int] = []
     magics: list[int] = []
     position = 0

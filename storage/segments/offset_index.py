@@ -1,8 +1,8 @@
 """The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
 
 An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian,
-ascending. Because the offset is the batch's last, a lookup of any smaller or equal offset finds a position at
-or before the batch that holds it.
+ascending. Because the entry has the batch's last offset, a lookup of any smaller or equal offset finds a
+position at or before the batch that contains it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENTRY_SIZE_BYTES: Final = 8
 
 
 class OffsetIndex:
-    """The entries in memory; the owner loads and stores the bytes.
+    """The entries of the index in memory; the owner loads and stores the file.
 
     Another thread may look up entries while its owner appends or truncates: positions are added before, and
     removed after, their offsets.
@@ -35,8 +35,8 @@ class OffsetIndex:
     def decode(cls, base_offset: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
         """Decode an index file. Trailing zeros, which Kafka preallocates, are dropped.
 
-        Like Kafka's sanity check this only checks the ends, since a full index has a million entries:
-        CorruptFile if the last entry is not after the first or points outside the log.
+        As in Kafka's sanity check, only the first and last entries are checked, since a full index has a
+        million. Raises CorruptFile if the last is not after the first or points outside the log.
         """
         index = cls(base_offset)
         content = content.rstrip(b"\0")
@@ -71,7 +71,7 @@ class OffsetIndex:
         return len(self._offsets) * ENTRY_SIZE_BYTES
 
     def append(self, last_offset: int, position: int) -> None:
-        """Add the batch at `position`, whose last offset is above all before."""
+        """Add the batch at `position`. Its last offset must be above all earlier ones."""
         self._positions.append(position)
         self._offsets.append(last_offset - self.base_offset)
 
@@ -82,7 +82,7 @@ class OffsetIndex:
         return positions[at - 1] if at else 0
 
     def last_position_up_to(self, position: int) -> int:
-        """The last indexed batch boundary at or before `position`; 0 if there is none."""
+        """The last indexed batch boundary at or before `position`; 0 if there is no such boundary."""
         positions = self._positions
         at = bisect_right(positions, position)
         return positions[at - 1] if at else 0

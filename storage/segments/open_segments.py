@@ -1,19 +1,19 @@
-"""Cache of open segments: bounds the file descriptors and the loaded indexes of all logs.
+"""Cache of open segments, which limits the number of file descriptors and loaded indexes of all logs.
 
-A segment opens its files on demand and is registered here. Beyond the bound, a segment that was not used
+A segment that opens its files on demand is registered here. Above the limit, a segment that was not used
 recently is closed (clock algorithm: a segment used since the hand last passed is skipped once). Closing only
 drops references: a slice that is being sent keeps its file open, and a closed segment reopens when it is
 used.
 
 Rules
-1. Active segments may hold half of the descriptors that `ulimit -n` allows.
-2. Sealed segments, which hold indexes in memory while they are open, have a separate, smaller bound, so that
-   a consumer that reads old records neither fills the memory nor closes segments that producers write to.
+1. Active segments may use up to half of the descriptors that `ulimit -n` allows.
+2. Sealed segments keep indexes in memory while they are open and have a separate, lower limit, so that a
+   consumer of old records neither fills the memory nor causes segments in use by producers to be closed.
 3. If opening a file fails for lack of descriptors (EMFILE, ENFILE), segments are closed and the call is
    retried. Segments are also closed to free descriptors for connections, down to the number reserved for
    files.
 
-Segments open and close in any thread: the loop, a flush, a lookup by time.
+Segments are opened and closed in any thread: the loop, a flush, a lookup by time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEALED_MAX: Final = 512
 SEALED_MIN: Final = 8
 ACTIVE_MIN: Final = 16
 SPARED_AT_ONCE: Final = 16
-"""The number of segments to close when a descriptor is refused."""
+"""The number of segments to close when no descriptor is available."""
 
 OUT_OF_DESCRIPTORS: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """A cached object: a segment."""
+    """An object in the cache, namely a segment."""
 
     sealed: bool
     used: bool
-    """Set by each use, cleared by the hand of the clock."""
+    """Set by each use, cleared by the hand of the clock algorithm."""
 
     def release(self) -> None:
-        """Release everything that can be reopened. Must not open anything."""
+        """Release all resources that can be reopened. Must not open anything."""
 
 
 def soft_limit() -> int:
@@ -56,8 +56,8 @@ def soft_limit() -> int:
 
 
 class OpenSegments:
-    """The open segments of one broker. `descriptors_max` is called at each opening, since the limit may be
-    raised.
+    """The open segments of one broker. `descriptors_max` is called whenever a segment is opened, since the
+    limit may be raised.
     """
 
     def __init__(self, descriptors_max: Callable[[], int] = soft_limit) -> None:
@@ -83,8 +83,8 @@ class OpenSegments:
         return min(max(self._descriptors_max() // 8, SEALED_MIN), SEALED_MAX)
 
     def note(self, segment: Closable) -> None:
-        """Register `segment` after it opened something, was sealed or became active: others are closed beyond
-        the bound.
+        """Register `segment` after it opened a file or index, was sealed or became active. Above the limit,
+        other segments are closed.
         """
         with self._lock:
             if segment.sealed:
@@ -100,17 +100,17 @@ class OpenSegments:
                 ring[segment] = None
 
     def forget(self, segment: Closable) -> None:
-        """Unregister `segment`, which has released everything itself."""
+        """Unregister `segment`, which has released its own resources."""
         with self._lock:
             self._active.pop(segment, None)
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close some segments for a connection, if more than `kept` are open; return whether it did."""
+        """Close segments for a connection, if more than `kept` are open, and return whether any were."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed ones first, when no descriptor is left; return their number."""
+        """Close some segments, sealed ones first, when no descriptor is left, and return their number."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):
@@ -139,7 +139,7 @@ class SparingFilesystem:
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:
         self._filesystem = filesystem
         self._spare = spare
-        # None of these needs a descriptor.
+        # Passed through unchanged, because these calls need no descriptor.
         self.rename, self.link, self.unlink = filesystem.rename, filesystem.link, filesystem.unlink
         self.mkdir, self.rmdir, self.exists = filesystem.mkdir, filesystem.rmdir, filesystem.exists
         self.is_directory, self.file_size = filesystem.is_directory, filesystem.file_size

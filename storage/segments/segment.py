@@ -1,11 +1,11 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
 A segment opens its file and loads its indexes on demand, and `open_segments` decides when it releases them. A
-sealed segment that is not read holds neither a descriptor nor an index. The active segment keeps its indexes,
-which are not stored yet. The largest timestamp and the size, which retention needs, are kept as numbers.
+sealed segment that is not read keeps neither a descriptor nor an index. The active segment keeps its indexes,
+which are not stored yet. The largest timestamp and the size, which retention needs, are always in memory.
 
-The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that
-reads at the tail, which are nearly all reads, need neither the index nor the file.
+The newest batches of the active segment are also kept as (last offset, position) pairs in memory, because
+nearly all reads are at the tail and then need neither the index nor the file.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 TAIL_BATCHES_MAX: Final = 4096
 _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
-"""The tail of a segment without appends since it was opened; never changed."""
+"""The tail of a segment without appends since it was opened; shared and never changed."""
 
 SENDFILE_BYTES_MIN: Final = 32 * 1024
-"""Smaller slices are read into the response, which costs less than a system call for each."""
+"""Minimum size of slices sent by sendfile. Smaller slices cost less to read into the response."""
 
 RESERVE_FROM_BYTES: Final = 1024 * 1024
 RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
 
 class FileSlice:
-    """Whole batches in a segment file. The file, even if deleted, stays open and readable as long as a slice
-    of it exists.
+    """Whole batches in a segment file. The file stays open and readable as long as a slice of it exists, even
+    if it is deleted.
     """
 
     __slots__ = ("_data", "file", "position", "size_bytes")
@@ -57,7 +57,7 @@ class FileSlice:
         return self.file.fileno()
 
     def load(self) -> None:
-        """Read the bytes now, for a later `read`, if they are few. Raises the errors of `read`."""
+        """Read the bytes now, for a later `read`, if the slice is small. Raises the errors of `read`."""
         if self.size_bytes < SENDFILE_BYTES_MIN:
             self._data = self.read()
 
@@ -76,8 +76,8 @@ class FileSlice:
 
 
 class Segment:
-    """The batches from `base_offset` on. Changed by the loop thread only; other threads may read, sync and
-    look up.
+    """The batches starting at `base_offset`. Only the loop thread changes them; other threads may read, sync
+    and look up.
     """
 
     __slots__ = (
@@ -116,11 +116,11 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Set before the files are deleted, for a concurrent flush."""
+        """Whether the segment is deleted. Set before its files are deleted, for a concurrent flush."""
         self.sealed = False
         """Whether the segment is sealed and the index files are complete."""
         self.used = False
-        """See `open_segments`."""
+        """Whether the segment was used recently (see `open_segments`)."""
         self._files = files
         self._open_segments = open_segments
         self._file: File | None = None
@@ -146,19 +146,19 @@ class Segment:
         if not self.sealed:
             self._files.unshare()
         file = self._files.open_log()
-        # Another thread may have opened it meanwhile.
+        # Another thread may have opened the file meanwhile.
         self._swap_file(file)
         self._opened()
         return file
 
     def unshare(self) -> None:
-        """Detach the files from other links before a sealed segment is changed."""
+        """Detach the files from their other links, before a sealed segment is changed."""
         self._files.unshare()
         self._swap_file(None)
 
     def _swap_file(self, file: File | None) -> File | None:
-        """Replace the file and return the old one. In compiled code an assignment releases the old value
-        before the new one is set, and other threads would see a closed file; returning it delays the release.
+        """Replace the file and return the old one. In compiled code an assignment first releases the old
+        value, so other threads would see a closed file. Returning it delays the release.
         """
         before = self._file
         self._file = file
@@ -167,7 +167,7 @@ class Segment:
     def _opened(self) -> None:
         self._open_segments.note(self)
         if self.deleted:
-            # Retention deleted it before another thread opened it.
+            # Retention deleted the segment before another thread opened it.
             self.abandon()
 
     @property
@@ -199,7 +199,7 @@ class Segment:
         self._opened()
 
     def reset(self) -> None:
-        """Remove every batch, for a scan that adds them again."""
+        """Remove every batch before a scan that adds them again."""
         self.txn_index.reset()
         self._forget_all()
 
@@ -239,7 +239,7 @@ class Segment:
             self._open_segments.note(self)
 
     def release(self) -> None:
-        """Release the file, and indexes that are stored. The descriptor closes once no slice uses it."""
+        """Release the file, and indexes that are stored. The descriptor is closed once no slice uses it."""
         self._swap_file(None)
         if self.sealed:
             self._indexes.release()
@@ -250,21 +250,21 @@ class Segment:
         self.release()
 
     def abandon(self) -> None:
-        """Mark the segment as removed: nothing is opened again."""
+        """Mark the segment as removed, so that nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)
         self._swap_file(None)
         self._indexes.release()
 
     def create(self) -> None:
-        """Make the empty log file."""
+        """Create the empty log file."""
         self._swap_file(self._files.create_log())
         self._open_segments.note(self)
 
     # --- append
 
     def write(self, data: Buffer) -> None:
-        """Append bytes to the file; `add_batch` must follow for each batch in them.
+        """Append bytes to the file. The caller must then call `add_batch` for each batch in them.
 
         Raises OSError after cutting off a partial write on a full disk.
         """
@@ -293,7 +293,7 @@ class Segment:
         self._reserved_bytes = end + step
 
     def add_batch(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
-        """Account for a batch at the present end of the segment."""
+        """Register a written batch at the present end of the segment."""
         position = self.size_bytes
         interval_bytes = self.index_interval_bytes
         if not self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes):
@@ -320,13 +320,13 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """Largest timestamp of the first batch, from which the segment's age is counted; None if empty."""
+        """Largest timestamp of the first batch, the basis of the segment's age; None if it is empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
     def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
-        """The age of the segment: by record timestamps if it has them, else by its creation."""
+        """The age of the segment in ms, by record timestamps or, without any, by its creation time."""
         first = self.first_timestamp
         if first is not None and first >= 0:
             return message_timestamp - first
@@ -338,7 +338,7 @@ class Segment:
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
     def can_hold(self, last_offset: int) -> bool:
-        """Whether the offset fits into the 4 bytes of an index entry."""
+        """Whether the offset, relative to the base offset, fits into the 4 bytes of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
     # --- lookup
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """As `position_of`, but usable in any thread: by index and file alone."""
+        """As `position_of`, but by index and file alone, so that it may run in any thread."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
@@ -385,7 +385,7 @@ class Segment:
         return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
-        """The end of the batches in [start, end) that fit into `max_bytes`; `start` if none does.
+        """The end of the batches in [start, end) that fit into `max_bytes`; `start` if none fits.
 
         With `min_one_batch` the first batch is included even if it is larger. For small batches the result is
         rounded down to an index entry, so that a large read does not scan all of its batches.
@@ -414,7 +414,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord if the log file is shorter than its written size, so was cut externally."""
+        """Raise CorruptRecord if the log file was shortened externally."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(
@@ -422,7 +422,7 @@ class Segment:
             )
 
     def last_batch_end(self) -> tuple[int, int]:
-        """The offset and position after the last whole batch, found from the last index entry on."""
+        """The offset and position after the last whole batch, found by a scan from the last index entry."""
         end_offset = self.base_offset
         if not self.size_bytes:
             return end_offset, 0
@@ -435,8 +435,8 @@ class Segment:
     # --- truncate
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
-        """Remove the batches from `position` on, the first offset of which is `end_offset`; `cut_files` must
-        follow before any other write.
+        """Remove the batches starting at `position`, whose first offset is `end_offset`. The caller must call
+        `cut_files` before any other write.
         """
         self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
         self._load_indexes()
@@ -449,7 +449,7 @@ class Segment:
             self._indexes.truncate(self.file, position, end_offset)
 
     def cut_files(self, size_bytes: int) -> None:
-        """Apply `truncate_to_position` to the files, to the log file durably."""
+        """Apply `truncate_to_position` to the files; the log file is truncated durably."""
         self.unshare()
         self.txn_index.store()
         self.file.truncate(size_bytes)

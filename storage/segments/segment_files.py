@@ -1,6 +1,6 @@
 """Files of one segment under Kafka's names: reading, writing and syncing.
 
-This class keeps no open file or loaded index; `Segment` does. Methods raise OSError.
+Open files and loaded indexes are kept by `Segment`, not here. Methods raise OSError.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class SegmentFiles:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
     def unshare(self) -> None:
-        """Detach the files that are written in place from a fork's links (`log.fork`). Indexes are replaced
-        and need no copy.
+        """Detach the files that are written in place from the links of a fork (`log.fork`). Indexes are
+        replaced as a whole and need no copy.
         """
         self._filesystem.unshare(self.path(LOG_SUFFIX))
         self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
@@ -72,7 +72,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """Read the last entry of the time index from its end; None if the end is not conclusive."""
+        """Read the last entry of the time index at the file's end. None if the end is not conclusive."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class SegmentFiles:
         return last_entry(file, self._base_offset)
 
     def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Replace both indexes; not durable."""
+        """Replace both indexes, not durably."""
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
 

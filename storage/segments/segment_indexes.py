@@ -1,8 +1,8 @@
-"""Indexes of one segment, loaded on demand, and the segment's largest timestamp.
+"""Indexes and largest timestamp of one segment, loaded on demand.
 
 An index that is not in memory is complete in its file, unless the segment is new and has no entry yet. An
-index in memory may hold more entries than its file until it is stored, and cannot be released before. Two
-threads may load the index of a sealed segment at once, with the same result.
+index in memory may contain more entries than its file until it is stored, and cannot be released before then.
+Two threads may load the index of a sealed segment at once, with the same result.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 logger = logging.getLogger(__name__)
 
 SMALL_BYTES: Final = 64 * 1024
-"""Size of a log file that is read as quickly as its indexes."""
+"""Maximum size of a log file that is read as quickly as its indexes."""
 
 
 class SegmentIndexes:
-    """The offset, time and transaction index of a segment; the owner passes the log that they belong to."""
+    """The offset, time and transaction indexes of a segment. The owner passes in the log file."""
 
     __slots__ = (
         "_base_offset",
@@ -55,12 +55,12 @@ class SegmentIndexes:
         self._max_timestamp_offset = base_offset
         self._max_timestamp_known = False
         self._is_new = False
-        """Whether there are neither files nor entries."""
+        """Whether there are no files and no entries yet."""
         if not stored:
             self.clear()
 
     def clear(self) -> None:
-        """Remove all entries; only the file of the transaction index is touched."""
+        """Remove all entries. Of the files, only that of the transaction index is changed."""
         self.offset_index = self.time_index = None
         self._is_new = True
         self._max_timestamp = -1
@@ -72,7 +72,7 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
     ) -> bool:
-        """Account for a batch; False if an entry is due and the indexes must be loaded first."""
+        """Register a batch. Return False if an entry is due and the indexes must be loaded first."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -89,7 +89,7 @@ class SegmentIndexes:
     # --- files
 
     def load(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """The offset index and the time index, rebuilt if their files are missing or corrupt."""
+        """Load the offset index and the time index, or rebuild them if their files are missing or corrupt."""
         offset_index, time_index = self.offset_index, self.time_index
         if offset_index is not None and time_index is not None:
             return offset_index, time_index
@@ -99,7 +99,7 @@ class SegmentIndexes:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
-                # They are missing after a return to a saved state (`saved_states`).
+                # The files are missing after a return to a saved state (`saved_states`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
             logger.warning("Rebuilt the indexes of %s: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
@@ -131,7 +131,7 @@ class SegmentIndexes:
         return offset_index, time_index
 
     def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Create empty indexes, which most segments of a large broker do not need."""
+        """Create empty indexes; deferred because most segments of a large broker never need them."""
         offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
         self.offset_index, self.time_index = offset_index, time_index
         self._is_new = False
@@ -184,8 +184,8 @@ class SegmentIndexes:
     # --- truncation
 
     def truncate(self, log: File, size_bytes: int, end_offset: int) -> None:
-        """Remove the batches from `size_bytes` of the log on, the first offset of which is `end_offset`. All
-        indexes are loaded, and `log` still contains the remaining batches.
+        """Remove the batches starting at position `size_bytes`, whose first offset is `end_offset`. All
+        indexes must be loaded, and `log` must still contain the remaining batches.
         """
         assert self.offset_index is not None and self.time_index is not None
         self.offset_index.truncate(size_bytes)

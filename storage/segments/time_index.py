@@ -18,17 +18,17 @@ _ENTRY: Final = struct.Struct(">qi")
 
 
 class TimestampEntry(NamedTuple):
-    """The largest timestamp so far and the last offset of its batch."""
+    """The largest timestamp so far, and the last offset of its batch."""
 
     timestamp: int
     offset: int
 
 
 def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
-    """The last entry of a stored time index, by one read of its end; (-1, base offset) if it has none.
+    """The last entry of a stored time index, found by one read of the end; (-1, base offset) if it is empty.
 
-    None if the end is not conclusive: for an index cut inside an entry, or one with trailing zeros, which
-    Kafka preallocates.
+    None if the end is not conclusive: the index is cut inside an entry, or ends with zeros that Kafka
+    preallocated.
     """
     size_bytes = file.size()
     if size_bytes == 0:
@@ -41,7 +41,7 @@ def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
 
 
 class TimeIndex:
-    """The entries in memory, as bytes: there are too few lookups to decode all.
+    """The entries in memory, kept as bytes because there are too few lookups to justify decoding all of them.
 
     Another thread may look up entries while its owner appends or truncates.
     """
@@ -93,7 +93,7 @@ class TimeIndex:
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset up to which no record has this timestamp or a later one; the base offset if unknown."""
+        """An offset before which all records have earlier timestamps; the base offset if unknown."""
         entries = self._entries
         at = bisect_left(
             range(len(entries) // ENTRY_SIZE_BYTES), timestamp, key=lambda entry: _entry(entries, entry)[0]
@@ -105,7 +105,7 @@ class TimeIndex:
         relative = end_offset - self.base_offset
         at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
-        # A new object, since another thread may be reading the old one.
+        # Create a new object, since another thread may be reading the old one.
         self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
 
     def _entry(self, number: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""Aborted transactions of one segment, and which of them a fetch lists: `.txnindex`, entries of 34 bytes.
+"""Aborted transactions of one segment, and lookup for a fetch: file `.txnindex`, entries of 34 bytes.
 
     version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
 
-The last offset is that of the abort marker. The last stable offset is the one after that marker was written;
-a lookup stops at the first entry whose last stable offset is not below the end of its range.
+The last offset is the offset of the abort marker. The last stable offset is the partition's after that marker
+was written; a lookup stops at the first entry whose last stable offset is not below the end of the range.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry of a Fetch response: read_committed consumers skip this producer from that offset on."""
+    """An entry of a Fetch response, by which read_committed consumers skip a producer's records."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """One entry of the index; the module describes the offsets."""
+    """One entry of the index. See the module for the offsets."""
 
     producer_id: int
     first_offset: int
@@ -41,7 +41,7 @@ def encode(entries: list[AbortedTxn]) -> bytes:
 
 
 def decode(content: bytes) -> list[AbortedTxn]:
-    """Decode an index file; CorruptFile if it is torn, out of order or of an unknown version."""
+    """Decode an index file. Raises CorruptFile if it is torn, out of order or of an unknown version."""
     if len(content) % _ENTRY.size:
         raise CorruptFile(f"a transaction index of {len(content)} bytes ends inside an entry")
     entries: list[AbortedTxn] = []
@@ -58,7 +58,7 @@ def decode(content: bytes) -> list[AbortedTxn]:
 
 
 class TransactionIndex:
-    """The index file of one segment. It is read when first needed, and created with its first entry."""
+    """The index file of one segment. The file is read when first needed, and created with its first entry."""
 
     __slots__ = ("_entries", "_filesystem", "_path", "_stored")
 
@@ -75,14 +75,14 @@ class TransactionIndex:
         return self._entries
 
     def __len__(self) -> int:
-        """The number of entries. Raises CorruptFile, as all methods that read the file."""
+        """The number of entries. Like all methods that read the file, raises CorruptFile."""
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
-        """Append an entry; ValueError if its end is not after the previous ones.
+        """Append an entry. Raises ValueError if its last offset is not after those of all earlier entries.
 
-        On a full disk, or without a descriptor, the entry stays in memory, since its marker is in the log
-        already: call `store` later.
+        If the disk is full or no descriptor is left, the entry stays in memory, since its marker is already
+        in the log. The caller must then call `store` later.
         """
         entries = self._load()
         if entries and entries[-1].last_offset >= entry.last_offset:
@@ -107,10 +107,10 @@ class TransactionIndex:
             self._stored = True
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return (aborted transactions with offsets in [fetch_offset, upper_bound), whether that is all of
-        them).
+        """Return (aborted transactions with offsets in [fetch_offset, upper_bound), whether the list is
+        complete).
 
-        If not, the indexes of later segments may have more.
+        If it is incomplete, the indexes of later segments may contain more.
         """
         found: list[AbortedTransaction] = []
         for entry in self._load():
@@ -121,7 +121,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the transactions that ended at `offset` or later; `store` writes the file."""
+        """Remove transactions that ended at `offset` or later. Call `store` to write the file."""
         entries = self._load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):

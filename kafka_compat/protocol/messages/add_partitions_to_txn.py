@@ -13,7 +13,7 @@ class AddPartitionsToTxnTopic:
 
 @s.struct
 class AddPartitionsToTxnTransaction:
-    """One transaction. `verify_only` checks whether it includes the partitions, and adds none (KIP-890)."""
+    """One transaction. `verify_only`: check that it includes the partitions, without adding any (KIP-890)."""
 
     transactional_id: s.String = s.field("4+", default="")
     producer_id: s.Int64 = s.field("4+", default=0)
@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Up to version 3 one transaction, sent by a client; from version 4 on a batch, sent by brokers
+    """Up to version 3 one transaction, sent by a client; since version 4 a batch, sent by brokers
     (KIP-890).
     """
 

@@ -31,7 +31,7 @@ class EntryData:
 
 @s.request(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasRequest:
-    """`validate_only` checks the changes and applies none."""
+    """`validate_only`: check the changes without applying them."""
 
     entries: list[EntryData] = []
     validate_only: s.Bool = False

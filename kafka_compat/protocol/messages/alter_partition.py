@@ -30,7 +30,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, by name up to version 1, by id from version 2 on."""
+    """Partitions of one topic, by name up to version 1, by id since version 2."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)

@@ -1,4 +1,4 @@
-"""ControlledShutdown (API key 7): a broker asks the controller to move its leaderships before it stops."""
+"""ControlledShutdown (API key 7): a broker asks the controller to move its leadership before shutdown."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

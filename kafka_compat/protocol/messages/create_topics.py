@@ -21,7 +21,7 @@ class CreatableTopicConfig:
 
 @s.struct
 class CreatableTopic:
-    """A topic with either counts, where -1 is the broker's default (from version 4 on, KIP-464), or
+    """A topic with either counts, where -1 is the broker's default (since version 4, KIP-464), or
     assignments, with both counts -1.
     """
 

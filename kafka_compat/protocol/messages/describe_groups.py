@@ -27,7 +27,7 @@ class DescribedGroupMember:
 @s.struct
 class DescribedGroup:
     """One group. An unknown group is Dead without an error up to version 5, and GROUP_ID_NOT_FOUND with a
-    message from version 6 on (KIP-1043).
+    message since version 6 (KIP-1043).
     """
 
     error_code: s.Int16 = 0

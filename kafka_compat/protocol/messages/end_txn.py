@@ -17,7 +17,7 @@ class EndTxnRequest:
 
 @response(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """From version 5 on with the producer id and epoch of the next transaction."""
+    """Since version 5, contains the producer id and epoch of the next transaction."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -31,7 +31,7 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    """Partitions of one topic, by name up to version 12, by id from version 13 on."""
+    """Partitions of one topic, by name up to version 12, by id since version 13."""
 
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -52,7 +52,7 @@ class FetchRequest:
     """The response is sent when `min_bytes` are available or `max_wait_ms` have passed. isolation_level: 0
     read_uncommitted, 1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 requests a
     new one, epoch -1 none; later requests contain only changes. The format of the records follows the
-    version: 0 and 1 get message format 0, 2 and 3 format 1, from 4 on format 2; zstd needs version 10.
+    version: 0 and 1 get message format 0, 2 and 3 format 1, since version 4 format 2; zstd needs version 10.
     Version 12 is flexible, 13 has topic ids, 15 moves the replica id into a tagged field, 16 may point to a
     new leader, 17 and 18 add fields of KRaft followers.
     """
@@ -73,7 +73,7 @@ class FetchRequest:
 
 @s.struct
 class EpochEndOffset:
-    """The epoch and its end offset where a follower's log diverges from the leader's; -1 if it does not."""
+    """The epoch in which a follower's log diverges from the leader's, and its end offset; -1 if none."""
 
     epoch: s.Int32 = s.field("12+", default=-1)
     end_offset: s.Int64 = s.field("12+", default=-1)

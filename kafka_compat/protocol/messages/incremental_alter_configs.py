@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @s.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest:
-    """`validate_only` checks the changes and applies none."""
+    """`validate_only`: check the changes without applying them."""
 
     resources: list[AlterConfigsResource] = []
     validate_only: s.Bool = False

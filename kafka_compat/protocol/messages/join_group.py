@@ -14,7 +14,7 @@ class JoinGroupRequestProtocol:
 
 @s.request(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """An empty member id joins; from version 4 on the response is then MEMBER_ID_REQUIRED with the id to use
+    """An empty member id joins; since version 4 the response is then MEMBER_ID_REQUIRED with the id to use
     (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345), version 7 the
     protocol type, version 8 the reason.
     """

@@ -33,7 +33,7 @@ class LeaderAndIsrTopicState:
 
 @s.struct
 class LeaderAndIsrLiveLeader:
-    """The address of a broker that leads one of the partitions."""
+    """The address of a broker that leads any of the partitions."""
 
     broker_id: s.Int32 = 0
     host_name: s.String = ""
@@ -72,7 +72,7 @@ class LeaderAndIsrTopicError:
 
 @s.response(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """Partitions by name up to version 4, by topic id from version 5 on."""
+    """Partitions by name up to version 4, by topic id since version 5."""
 
     error_code: s.Int16 = 0
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("0-4", default=[])

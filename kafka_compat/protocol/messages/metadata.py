@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class MetadataRequestTopic:
-    """A topic by its name or, from version 12 on, by its id with a null name."""
+    """A topic by its name or, since version 12, by its id with a null name."""
 
     topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")

@@ -18,7 +18,7 @@ class OffsetFetchRequestTopics:
 
 @s.struct
 class OffsetFetchRequestGroup:
-    """One group; null `topics` requests all. From version 9 on with the requesting member (KIP-848)."""
+    """One group; null `topics` requests all. Version 9 adds the requesting member (KIP-848)."""
 
     group_id: s.String = s.field("8+", default="")
     member_id: s.NullableString = s.field("9+", default=None)
@@ -28,7 +28,7 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """One group up to version 7, several from version 8 on (KIP-709). Null `topics` (version 2) requests all.
+    """One group up to version 7, several since version 8 (KIP-709). Null `topics` (version 2) requests all.
     `require_stable` (version 7) fails for offsets of open transactions with UNSTABLE_OFFSET_COMMIT (KIP-447).
     Version 0 means offsets in ZooKeeper.
     """
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the single group up to version 7, groups from version 8 on."""
+    """Topics of the single group up to version 7, groups since version 8."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

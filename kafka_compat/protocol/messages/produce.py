@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as the producer built them; from version 3 on exactly one."""
+    """Record batches for one partition, as the producer built them; since version 3 exactly one."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None
@@ -15,7 +15,7 @@ class PartitionProduceData:
 
 @s.struct
 class TopicProduceData:
-    """Partitions of one topic, by name up to version 12, by id from version 13 on."""
+    """Partitions of one topic, by name up to version 12, by id since version 13."""
 
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -25,9 +25,9 @@ class TopicProduceData:
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
     """acks: 0 no response, 1 when the leader has the records, -1 when all in-sync replicas have them. The
-    format of the records follows the version: 0 and 1 have message format 0, 2 format 1, from 3 on format 2;
-    zstd needs version 7. Version 9 is flexible; 11 and 12 state which errors a transactional client
-    understands (KIP-890); 13 has topic ids (KIP-516).
+    format of the records follows the version: message format 0 in 0 and 1, format 1 in 2, format 2 since 3;
+    zstd needs version 7. Version 9 is flexible; 11 and 12 state which errors a transactional client supports
+    (KIP-890); 13 has topic ids (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)
@@ -54,8 +54,8 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class PartitionProduceResponse:
-    """The offset of the batch. `log_append_time_ms` is -1 unless the topic has LogAppendTime; from version 8
-    on with the records that caused a rejection.
+    """The offset of the batch; since version 8 also the records that caused a rejection. `log_append_time_ms`
+    is -1 unless the topic has LogAppendTime.
     """
 
     index: s.Int32 = 0

@@ -31,7 +31,7 @@ class StopReplicaPartitionState:
 
 @s.struct
 class StopReplicaTopicState:
-    """Partitions of one topic (from version 3 on)."""
+    """Partitions of one topic (since version 3)."""
 
     topic_name: s.String = s.field("3+", default="")
     partition_states: list[StopReplicaPartitionState] = s.field("3+", default=[])
@@ -39,7 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """Up to version 2 one flag says whether to delete all partitions, from version 3 on each has its own
+    """Up to version 2, one flag states whether to delete all partitions, since version 3 each has its own
     (KIP-570).
     """
 

@@ -34,7 +34,7 @@ class UpdatableFeatureResult:
 
 @s.response(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesResponse:
-    """From version 2 on changes are applied all or none, so only the top-level error is returned."""
+    """Since version 2, changes are applied together or not at all, so there is only a top-level error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0
