@@ -165,6 +165,22 @@ def test_a_truncated_response_is_retried(broker: KafkaBroker) -> None:
         connection.ask(ApiKey.METADATA, 9, {"topics": []})
 
 
+def test_nothing_follows_a_truncated_response(broker: KafkaBroker) -> None:
+    broker.create_topic("t")
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    fetch: dict[str, Any] = {"max_wait_ms": 300, "min_bytes": 1, "session_epoch": -1}
+    fetch["topics"] = [{"topic": "t", "partitions": [partition]}]
+    with (
+        broker.control.fault(api="Fetch", cut=True, count=1) as fault,
+        Connection(broker.bootstrap_servers) as connection,
+    ):
+        connection.begin(ApiKey.FETCH, 11, fetch)
+        connection.begin(ApiKey.METADATA, 9, {"topics": []})
+        with pytest.raises(Closed):
+            connection.receive()
+        assert fault.hits == 1
+
+
 def fetched(broker: KafkaBroker, topic: str) -> bytes:
     connection = Connection(broker.bootstrap_servers)
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000_000}

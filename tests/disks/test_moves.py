@@ -168,3 +168,24 @@ def test_kafkas_tool_moves_replicas_and_verifies_the_moves(
     wait_until_all_in(broker, disks[1])
     done = java.run("kafka-reassign-partitions", *arguments, "--verify")
     assert done.stdout.count("is completed") >= PARTITIONS, done.stdout
+
+
+def test_a_move_goes_on_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:
+    limit = "replica.alter.log.dirs.io.max.bytes.per.second"
+    disks, settings = two_disks(tmp_path, **{limit: "100"})
+    broker = KafkaCompatBroker(tmp_path / "broker", settings)
+    broker.start()
+    try:
+        create(broker, partitions=1)
+        data = {"index": 0, "records": build_batch([Record(value=bytes(100_000))])}
+        topic = {"name": TOPIC, "partition_data": [data]}
+        ask(broker, ApiKey.PRODUCE, 8, {"acks": -1, "timeout_ms": 1000, "topic_data": [topic]})
+        target = next(disk for disk in disks if places(broker)[0] != str(disk))
+        assert move(broker, target, TOPIC, [0]) == [0]
+        change = {"name": limit, "config_operation": 0, "value": "10000000"}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        answer = ask(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, {"resources": [resource]})
+        assert answer["responses"][0]["error_code"] == 0
+        wait_until_all_in(broker, target)
+    finally:
+        broker.stop()

@@ -1,4 +1,4 @@
-"""A log that loses records while a child cleans it."""
+"""Logs that are truncated or moved while a child process cleans them."""
 
 from __future__ import annotations
 
@@ -54,5 +54,36 @@ async def test_a_cleaning_of_truncated_records_is_discarded(tmp_path: Path) -> N
         assert broker.log_dirs.clean_offsets.get(("t", 0), 0) <= 2
         assert [value for value in values(held) if value == b"old" * 100] == [b"old" * 100] * 2
         assert not [name for name in os.listdir(held.log.directory) if name.endswith(".cleaned")]
+    finally:
+        await cluster.stop()
+
+
+async def test_a_log_that_is_being_moved_is_not_cleaned(tmp_path: Path) -> None:
+    directories = [str(tmp_path / "first"), str(tmp_path / "second")]
+    cluster = EmbeddedCluster(tmp_path, count=1, settings={"log.dirs": ",".join(directories)})
+    await cluster.start()
+    try:
+        broker = cluster.brokers[1]
+        assert await cluster.create_topic("t", replicas=1, configs=CONFIGS) == ErrorCode.NONE
+        held = broker.replicas.get("t", 0)
+        assert held is not None
+        append(held, b"old", 20)
+        services = broker.services
+        feed = services.metadata.feed
+        cleaner = LogCleaner(broker.config, services.clock, lambda: broker.replicas, broker.log_dirs, feed)
+        cleaner.look(services.clock.now_ms())
+        assert cleaner._running
+        directories.remove(held.log.disk.path)
+        broker.log_dirs.moves.begin(("t", 0), directories[0])
+        await until(lambda: not cleaner._running)
+        cleaner.look(services.clock.now_ms())
+        assert not cleaner._running
+        assert len(values(held)) == 20
+        broker.log_dirs.moves.cancel(("t", 0))
+        cleaner.look(services.clock.now_ms())
+        assert cleaner._running
+        await until(lambda: not cleaner._running)
+        assert len(values(held)) < 20
+        cleaner.stop()
     finally:
         await cluster.stop()

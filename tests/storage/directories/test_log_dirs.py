@@ -286,6 +286,33 @@ def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_pat
     dirs.close()
 
 
+@pytest.mark.parametrize("steps", range(8))
+def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, steps: int) -> None:
+    worker, key = SteppedWorker(), ("t", 0)
+    harness = Harness(tmp_path / "a", tmp_path / "b")
+    harness.dirs.close()
+    harness.new_worker = lambda path: worker
+    dirs = harness.reopen()
+    log = harness.log()
+    append(log, batch(10))
+    other = next(path for path in harness.directories if path != log.disk.path)
+    for _ in range(2):
+        append(dirs.moves.begin(key, other), batch(10))
+        placed: list[Exception | None] = []
+        dirs.moves.place(key, placed.append)
+        for _ in range(steps):
+            if not worker.step():
+                worker.hear()
+        dirs.moves.cancel(key)
+        worker.drain()
+        assert placed == [None]
+        assert not harness.failed
+    dirs.tick(harness.clock.ms + 100_000)
+    worker.drain()
+    assert not [path for path in Path(other).iterdir() if path.name.startswith("t-0")]
+    dirs.close()
+
+
 def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_online(
     tmp_path: Path,
 ) -> None:
