@@ -81,7 +81,7 @@ class Reassignments:
             # The tool that wrote the node has checked its content, unless another client wrote it.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
-                context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
+                context.note(f"Could not reassign {partition} to {list(target)}: {outcome.error.name}")
                 failed.append(partition)
         self._drop_requested(failed)
 

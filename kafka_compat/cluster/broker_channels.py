@@ -136,7 +136,7 @@ class _Channel:
         self._client = client
         self._long_work = long_work
         self._sending = tasks.spawn(
-            f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
+            f"sending controller requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
         )
 
     async def _send_all(self) -> None:
@@ -153,7 +153,7 @@ class _Channel:
                 item.answered(response)
         except Exception:
             # Later requests are independent of it.
-            log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
+            log.exception("Sending %s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()
 
@@ -163,9 +163,9 @@ class _Channel:
             try:
                 return await item.send(self._client)
             except ConnectionError as error:
-                log.info("%s to broker %d: %s", item.name, self.broker.broker_id, error)
+                log.info("Resending %s to broker %d: %s", item.name, self.broker.broker_id, error)
             except MalformedRequest as error:
-                log.error("%s to broker %d: invalid response: %s", item.name, self.broker.broker_id, error)
+                log.error("Invalid %s response from broker %d: %s", item.name, self.broker.broker_id, error)
                 return None
 
     async def close(self) -> None:

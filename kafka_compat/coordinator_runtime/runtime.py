@@ -159,7 +159,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 record = self._decode(key, value)
             except MalformedRequest as error:
                 log.warning(
-                    "%s-%d: could not read a record before offset %d: %s",
+                    "Skipped an invalid record in %s-%d before offset %d: %s",
                     self._topic,
                     shard.index,
                     log_offset,

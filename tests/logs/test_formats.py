@@ -48,7 +48,7 @@ def test_json_has_one_object_per_line(start_broker: StartBroker) -> None:
     times = [datetime.strptime(entry["time"], "%Y-%m-%dT%H:%M:%S.%f%z") for entry in told]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["time"]) for entry in told)
     assert before <= min(times) and max(times) <= datetime.now(UTC)
-    assert messages["Unknown settings are ignored: no.such.setting"]["level"] == "WARN"
+    assert messages["Ignored unknown settings: no.such.setting"]["level"] == "WARN"
     ready = f"Broker 1 ready on PLAINTEXT://{broker.address}, data in {broker.log_dir}"
     assert messages[ready]["level"] == "INFO"
     made = messages["Created topic orders (2 partitions, 1 replica each)"]

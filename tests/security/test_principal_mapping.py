@@ -248,7 +248,7 @@ def test_a_rule_with_exponential_time_is_reported(caplog: pytest.LogCaptureFixtu
             PrincipalMapper(rules)
         assert caplog.text == ""
         PrincipalMapper("RULE:^(a+)+$/b/")
-    assert "RULE:^(a+)+$/b/ has nested quantifiers" in caplog.text
+    assert "Rule RULE:^(a+)+$/b/ in ssl.principal.mapping.rules has nested quantifiers" in caplog.text
 
 
 def test_a_line_ends_where_java_says() -> None:
