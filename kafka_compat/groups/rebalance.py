@@ -310,7 +310,7 @@ class Rebalance:
         late = list(self.roster.unsynced)
         for member_id in late:
             self.remove(member_id)
-        self.prepare(f"members that did not sync in time: {', '.join(sorted(late))}", now)
+        self.prepare(f"sync timed out for {', '.join(sorted(late))}", now)
 
     def remove_and_rebalance(self, member_id: str, reason: str, now: Now) -> None:
         self.remove(member_id)
