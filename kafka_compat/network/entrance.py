@@ -117,7 +117,7 @@ class ListenerEntrance:
         if exchange.ends:
             connection.dispatch = self.dispatch
         log.debug(
-            "%s from %s authenticated with %s",
+            "Authenticated %s from %s with %s",
             exchange.principal,
             connection.peer_host,
             exchange.mechanism_name,

@@ -85,7 +85,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         await _store(store, user, credentials)
     # Last: if the broker crashes before, all of it is repeated with the same result.
     await store.ensure(mark)
-    log.info("Imported %d users from %s", len(users), path)
+    log.info("Imported users from %s (total: %d)", path, len(users))
 
 
 async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Credential]) -> None:

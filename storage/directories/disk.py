@@ -70,7 +70,7 @@ class Disk:
         failure = LogDirFailure(f"log directory {self.path} is offline: {doing}: {error}")
         if self.failure is None:
             self.failure = failure
-            logger.error("Log directory %s went offline: %s: %s", self.path, doing, error)
+            logger.error("Log directory %s went offline (%s): %s. Check the disk", self.path, doing, error)
             if self.on_failure is not None:
                 self.on_failure(self)
         return failure
