@@ -44,7 +44,7 @@ def test_the_life_of_a_topic_is_logged(start_broker: StartBroker) -> None:
     lines = [line.split(" INFO ")[1] for line in lines_with(broker, "topic ")]
     assert lines == [
         "Created topic orders (3 partitions, 1 replica each)",
-        "Added 2 partitions to topic orders (5 now)",
+        "Added 2 partitions to topic orders (now 5)",
         "Created topic of-first-use (1 partition, 1 replica each)",
         "Deleted topic orders",
     ]
@@ -65,7 +65,7 @@ def test_rebalances_are_logged_with_generation_members_and_reason(start_broker: 
     join(first)
     second = member(broker)
     join(first, second)
-    wait_for(broker, "has 2 members")
+    wait_for(broker, "members: 2")
     second.close()
     while len(first.assignment()) < 2:
         first.poll(0.02)

@@ -77,7 +77,7 @@ def test_names_of_clients_add_no_lines(start_broker: StartBroker) -> None:
         while not consumer.assignment():
             consumer.poll(0.05)
         consumer.close()
-        assert wait_for(broker, "has 1 members")
+        assert wait_for(broker, "members: 1")
         assert "\x1b" not in broker.log.read_text()
         assert not any(line.startswith("1999") for line in lines_with(broker, "all data are lost"))
         if settings:
