@@ -243,7 +243,7 @@ async def keep() -> None:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        _log.info("Could not copy the modules: restart the broker after an upgrade: %s", error)
+        _log.info("Could not copy the Python modules: %s. Restart the broker after an upgrade", error)
         return
     kept = keeping
     _log.debug("Kept a copy of the modules of %d packages", len(kept._packages))

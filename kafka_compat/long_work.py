@@ -140,7 +140,7 @@ class LongWork:
         try:
             done(await result)
         except Exception:
-            log.exception("Work that yielded to the event loop failed")
+            log.exception("A long-running operation failed")
 
     def close(self) -> None:
         """Cancel the work begun by `start`."""

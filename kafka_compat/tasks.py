@@ -131,16 +131,16 @@ class Tasks:
                 await work()
                 return
             except CannotGoOn as error:
-                log.critical("%s: %s", name, error)
+                log.critical('Stopping the broker: task "%s" failed: %s', name, error)
                 self._end_broker()
                 return
             except Exception:
                 if on_failure is OnFailure.LOG:
-                    log.exception("%s failed", name)
+                    log.exception('Task "%s" failed', name)
                     return
                 if loop.time() - began_s >= CALM_S:
                     pause_s = RESTART_S_MIN
-                log.exception("%s failed; retrying in %.1f s", name, pause_s)
+                log.exception('Task "%s" failed; retrying in %.1f s', name, pause_s)
             await self._sleep(pause_s)
             pause_s = min(2 * pause_s, RESTART_S_MAX)
 

@@ -282,7 +282,7 @@ def change_states(
                 continue
             if state.controller_epoch > context.controller_epoch:
                 context.note(
-                    f"{partition} was written by a later controller, of epoch {state.controller_epoch}"
+                    f"Skipped {partition}: a later controller changed it (epoch {state.controller_epoch})"
                 )
                 continue
             decided = decide(partition, state)

@@ -261,7 +261,7 @@ class _Term:
         if not context.is_deleted(topic):
             yield from self._create(context.add_topic(event.topic))
         elif event.topic.replicas.keys() - context.assignments[topic].keys():
-            context.note(f"No partitions are added to {topic}: it is being deleted")
+            context.note(f"Ignored new partitions of topic {topic}: it is being deleted")
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:

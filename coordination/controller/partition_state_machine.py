@@ -41,11 +41,11 @@ _FROM = {
 class Strategy(Enum):
     """Leader election strategy. See coordination/controller/leader_election.py for the rules."""
 
-    OFFLINE = "a new leader"
-    UNCLEAN = "a new leader, if necessary by unclean election"
-    PREFERRED = "the preferred leader"
-    REASSIGNMENT = "a leader among the target replicas"
-    SHUTDOWN = "a leader to replace one that shuts down"
+    OFFLINE = "offline partition"
+    UNCLEAN = "unclean"
+    PREFERRED = "preferred replica"
+    REASSIGNMENT = "reassignment"
+    SHUTDOWN = "controlled shutdown"
 
 
 class Partitions:
@@ -115,7 +115,7 @@ class Partitions:
             if phase in _FROM[target]:
                 movable.append(partition)
             else:
-                self._context.note(f"{partition} cannot be {target.value}: it is {phase.value}")
+                self._context.note(f"Cannot make {partition} {target.value}: it is {phase.value}")
         return movable
 
     def _initialize(
@@ -130,7 +130,7 @@ class Partitions:
                 state = PartitionState(alive[0], 0, alive, context.controller_epoch)
                 writes.append(StateWrite(partition, state, CREATE))
             else:
-                context.note(f"{partition} has no leader: none of its replicas {list(replicas)} is alive")
+                context.note(f"Elected no leader for {partition}: all replicas {list(replicas)} are offline")
         written, conflicts = yield from write_states(context, writes)
         for partition, state in written.items():
             context.partition_phases[partition] = PartitionPhase.ONLINE
@@ -172,7 +172,7 @@ class Partitions:
         yield from context.pause()
         for partition in partitions:
             if partition not in elected:
-                context.note(f"No leader for {partition}: needed {strategy.value}")
+                context.note(f"Could not elect a leader for {partition} ({strategy.value} election)")
                 continue
             context.partition_phases[partition] = PartitionPhase.ONLINE
             replicas = context.assignment(partition).replicas

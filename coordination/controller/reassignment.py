@@ -81,7 +81,7 @@ class Reassignments:
             # Checked here, because the node may have been written by a client other than the legacy tool.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
-                context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
+                context.note(f"Could not reassign {partition} to {list(target)}: {outcome.error.name}")
                 failed.append(partition)
         self._drop_requested(failed)
 

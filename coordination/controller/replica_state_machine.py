@@ -90,7 +90,7 @@ class Replicas:
         phase = self._context.replica_phases.get((partition, broker), ReplicaPhase.NON_EXISTENT)
         if phase in _FROM[target]:
             return True
-        self._context.note(f"Replica {broker} of {partition} cannot be {target.value}: it is {phase.value}")
+        self._context.note(f"Cannot make replica {broker} of {partition} {target.value}: it is {phase.value}")
         return False
 
     def _set(self, partition: TopicPartition, broker: int, target: ReplicaPhase) -> None:

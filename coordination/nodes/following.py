@@ -109,7 +109,7 @@ class Following:
             except stores.SessionExpired:
                 await asyncio.sleep(RECONNECT_S)
             except MetadataStoreError as error:
-                log.info("Could not read %s; retrying: %r", self._what, error)
+                log.info("Could not read %s: %r; retrying", self._what, error)
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 NO_VERSION = -1
 """Used in place of a node's version if the name of the node is invalid."""
 
-MALFORMED_SETTINGS = "the topic keeps its previous settings and loses no records"
+MALFORMED_SETTINGS = "the topic keeps its previous settings, and none of its records are deleted"
 MALFORMED_FEATURES = "no features are treated as finalized"
 
 
@@ -35,8 +35,8 @@ class MalformedNodes:
         """Log a malformed node. `consequence` is a clause such as "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
-            log.error("%s; %s until the node is repaired", error, consequence)
+            log.error("Found an invalid node: %s; %s until the node is repaired", error, consequence)
 
     def report_notice(self, error: MalformedNode) -> None:
         """Log a malformed node that is read once and then removed."""
-        log.error("%s; dropped the notification", error)
+        log.error("Dropped an invalid notification: %s", error)

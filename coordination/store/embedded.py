@@ -86,7 +86,7 @@ class EmbeddedMetadataStore:
             try:
                 await session.close()
             except StoreFailed as error:
-                log.error("Could not store the end of a session: %s", error)
+                log.error("Could not record the end of a session: %s", error)
         if self._flusher:
             await asyncio.wait([self._flusher])
         self._journal.close()
@@ -204,7 +204,7 @@ class EmbeddedMetadataStore:
                 if self._closing:
                     raise
                 if not reported:
-                    log.error("%s. Changes wait until space is available", error)
+                    log.error("Could not write to the journal: %s. Changes wait for disk space", error)
                     reported = True
                 await asyncio.sleep(FULL_DISK_RETRY_S)
 

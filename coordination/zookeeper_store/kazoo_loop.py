@@ -342,8 +342,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
                 token = exchange.evaluate(challenge)
             except DigestError as error:
                 raise self._refused(
-                    f"ZooKeeper at {host} does not log this broker in: {error}. Check that its JAAS file "
-                    "has a section Server with a DigestLoginModule"
+                    f"ZooKeeper at {host} did not authenticate this broker: {error}. Check that its JAAS "
+                    "file has a section named Server with a DigestLoginModule"
                 ) from error
         self._on_login()
 
@@ -359,7 +359,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise ConnectionDropped(why) from error
         if header.err in _LOGIN_REFUSED:
             raise self._refused(
-                f"ZooKeeper at {host} rejects the login of {self._login.username}. Check the name and "
+                f"ZooKeeper at {host} rejected the login of {self._login.username}. Check the username and "
                 f"password in {self._login.setting}"
             )
         if header.err or header.xid != xid:

@@ -231,7 +231,7 @@ class ZooKeeperMetadataStore(StoreSession):
             try:
                 return await self._ask(path, [watching] if watching else [], of_children, must_exist, arm)
             except stores.ConnectionLost:
-                log.debug("Read %s again: the connection was lost", path)
+                log.debug("Lost the connection while reading %s; reading it again", path)
 
     async def _ask(
         self,
@@ -378,10 +378,10 @@ class ZooKeeperMetadataStore(StoreSession):
             self._client.stop()
             self._client.close()
         except Exception as error:
-            log.warning("The connection to ZooKeeper at %s did not end cleanly: %r", self._hosts, error)
+            log.warning("Could not cleanly close the connection to ZooKeeper at %s: %r", self._hosts, error)
 
     def _change_state(self, state: SessionState) -> None:
-        log.info("ZooKeeper session %#x: %s", self._session_id, state.value)
+        log.info("ZooKeeper session %#x is now %s", self._session_id, state.value)
         super()._change_state(state)
 
     def _full(self, path: str) -> str:

@@ -78,7 +78,7 @@ class SlowRequests:
     def _end_quiet(self) -> None:
         self._quiet = None
         if self._left_out:
-            log.warning("%d more slow requests, the slowest: %s", self._left_out, self._slowest[1])
+            log.warning("Further slow requests: %d; slowest: %s", self._left_out, self._slowest[1])
             self._left_out, self._slowest = 0, (0, "")
             self._be_quiet()
 
@@ -89,7 +89,7 @@ def _described(served: Served, took_ms: int) -> str:
     client = "a client" if served.client_id is None else f"client {served.client_id}"
     error = f", error {served.error_code}" if served.error_code else ""
     return (
-        f"{api_name(served.api_key)} v{served.api_version} of {client} ({served.principal}) from "
-        f"{served.context.client_host}, listener {served.listener_name}, took {took_ms} ms, "
-        f"{served.request_bytes} bytes in and {served.response_bytes} out{error}"
+        f"{api_name(served.api_key)} v{served.api_version} from {client} ({served.principal}) at "
+        f"{served.context.client_host} on listener {served.listener_name} took {took_ms} ms "
+        f"(bytes received: {served.request_bytes}, bytes sent: {served.response_bytes}{error})"
     )

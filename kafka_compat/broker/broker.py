@@ -354,7 +354,7 @@ class Broker:
             services.replicas.take_offline(lost)
             self.membership.report_offline(lost)
         if self._running is not None and len(self._log_dirs.offline) == len(self._log_dirs.directories):
-            log.critical("Every log directory is offline: stopping the broker. Check the disks")
+            log.critical("Stopping the broker: every log directory is offline. Check the disks")
             self.on_fatal()
 
     # --- shutdown
@@ -380,11 +380,11 @@ class Broker:
         stop_log.done("stopped accepting connections")
         connections = len(running.server.connections)
         await self._stop_serving(running)
-        stop_log.done(f"ended background tasks, closed {connections} connections")
+        stop_log.done(f"ended background tasks, closed {connections} connection{'s' * (connections != 1)}")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
         log_dirs.close(self.services.replicas.high_watermarks())
-        stop_log.done(f"closed {count} logs")
+        stop_log.done(f"closed {count} log{'s' * (count != 1)}")
         stop_log.over()
 
     async def suspend(self) -> Sockets:

@@ -206,7 +206,7 @@ class ListenerTls:
         try:
             return self._mapper.principal(certificate)
         except (NoMatchingRule, ValueError) as error:
-            log.info("Listener %s: %s", self._listener.name, error)
+            log.info("Rejected a client certificate on listener %s: %s", self._listener.name, error)
             return None
 
     async def check(self, config: BrokerConfig) -> None:
@@ -241,7 +241,7 @@ class ListenerTls:
         except ConfigError as error:
             if str(error) != self._refused:
                 self._refused = str(error)
-                log.error("Listener %s keeps its old certificates: %s", self._listener.name, error.in_full)
+                log.error("Listener %s kept its old certificates: %s", self._listener.name, error.in_full)
             return
         self._refused = None
         if renewed is not current and self.current is current:

@@ -77,7 +77,8 @@ def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
     except StorageError as error:
         raise StartupError(str(error)) from error
     if not report.clean:
-        log.warning("Unclean shutdown: checked %d logs, %d bytes", report.log_count, report.recovered_bytes)
+        checked = report.log_count, report.recovered_bytes
+        log.warning("Recovered from an unclean shutdown (logs checked: %d, bytes checked: %d)", *checked)
     for directory in report.offline:
         log.error("Log directory %s is offline: check the disk", directory)
     return report

@@ -96,7 +96,7 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
     handing_over.cancel()
     await asyncio.wait([handing_over])
     if not handing_over.cancelled() and handing_over.exception() is not None:
-        log.error("Moving leaderships to other brokers failed", exc_info=handing_over.exception())
+        log.error("Could not move leadership to other brokers", exc_info=handing_over.exception())
 
 
 @contextlib.contextmanager
@@ -181,5 +181,5 @@ def run_loop(serving: Coroutine[Any, Any, int]) -> int:
     except ImportError:
         new_event_loop = None
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        log.info("Using the event loop of %s", type(runner.get_loop()).__module__)
+        log.info("Using the %s event loop", type(runner.get_loop()).__module__)
         return runner.run(serving)

@@ -98,7 +98,7 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
-        log.info("Clients cannot push metrics: to enable it, run pip install kafka-compat[telemetry]")
+        log.info("Client metrics push is disabled. To enable it, run pip install kafka-compat[telemetry]")
         return None
     return PushedMetrics(config.int("kafka.compat.client.metrics.series.max"))
 

@@ -61,7 +61,7 @@ class FewWordsOnDescriptors(logging.Filter):
         text = record.getMessage()
         error = record.exc_info[1] if record.exc_info else None
         record.msg = (
-            "%s%s. All %s files and connections that the process may open (`ulimit -n`) are in use: raise "
+            "%s%s. The process has reached its limit of %s open files and connections (`ulimit -n`): raise "
             "the limit. Similar messages suppressed since the last one: %d"
         )
         reason = "" if error is None or str(error) in text else f": {error}"
@@ -122,8 +122,8 @@ def write(text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
-        log.warning("Closed standard output, because writing to it failed: %s", error.strerror or error)
-        # Discard the buffered text, too: otherwise Python would retry the write at exit, and fail.
+        log.warning("Closed standard output because a write to it failed: %s", error.strerror or error)
+        # Redirect the buffered text, too: otherwise Python would retry it at exit, and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
@@ -178,13 +178,13 @@ def catch_uncaught() -> None:
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error, trace)
         else:
-            log.critical("Uncaught exception: the process exits", exc_info=(kind, error, trace))
+            log.critical("Process terminated by an uncaught exception", exc_info=(kind, error, trace))
 
     def thread_ended(ended: threading.ExceptHookArgs) -> None:
         if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
             name = ended.thread.name if ended.thread is not None else "?"
             trace = (ended.exc_type, ended.exc_value, ended.exc_traceback)
-            log.error("Uncaught exception in thread %s, which ends", name, exc_info=trace)
+            log.error("Thread %s terminated by an uncaught exception", name, exc_info=trace)
 
     sys.excepthook = ended
     threading.excepthook = thread_ended

@@ -268,7 +268,7 @@ class Supervisor:
             try:
                 await broker.launch()
             except OSError as error:
-                log.error("Could not create a process for broker %d: %s", broker.broker_id, error)
+                log.error("Could not start a process for broker %d: %s", broker.broker_id, error)
                 served_s = 0.0
                 continue
             broker.instruct(self._store)

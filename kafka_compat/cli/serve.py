@@ -224,15 +224,15 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 def _warn(config: BrokerConfig) -> None:
     if config.ambiguous:
         log.warning(
-            "Read as ISO-8859-1, as Kafka does, although the file looks like UTF-8: %s. Write non-ASCII "
-            "characters as \\u and four hexadecimal digits",
+            "Read settings as ISO-8859-1, as Kafka does, although the file looks like UTF-8: %s. Write "
+            "non-ASCII characters as \\u followed by four hexadecimal digits",
             ", ".join(config.ambiguous),
         )
     if config.unknown:
         names = ", ".join(map(config.unknown_with_guess, config.unknown))
-        log.warning("Unknown settings are ignored: %s", names)
+        log.warning("Ignored unknown settings: %s", names)
     if config.ignored_kraft:
-        log.warning("KRaft settings are ignored: %s", ", ".join(config.ignored_kraft))
+        log.warning("Ignored KRaft settings: %s", ", ".join(config.ignored_kraft))
     without_effect = config.without_effect
     if without_effect:
-        log.warning("Settings without effect in this version: %s", ", ".join(without_effect))
+        log.warning("Ignored settings that have no effect in this version: %s", ", ".join(without_effect))

@@ -61,7 +61,7 @@ def read_settings(path: str) -> dict[str, str]:
         if entry.in_utf8 is not None:
             log.warning(
                 "%s, line %d: read %s as ISO-8859-1, as Kafka does, although the file looks like UTF-8. "
-                "Write non-ASCII characters as \\u and four hexadecimal digits",
+                "Write non-ASCII characters as \\u followed by four hexadecimal digits",
                 path,
                 entry.line,
                 name,

@@ -136,7 +136,7 @@ class _Channel:
         self._client = client
         self._long_work = long_work
         self._sending = tasks.spawn(
-            f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
+            f"sending controller requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
         )
 
     async def _send_all(self) -> None:
@@ -152,8 +152,8 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # Continue, because later requests are independent of a failed one.
-            log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
+            # Later requests are independent of it.
+            log.exception("Sending %s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()
 
@@ -163,9 +163,9 @@ class _Channel:
             try:
                 return await item.send(self._client)
             except ConnectionError as error:
-                log.info("%s to broker %d: %s", item.name, self.broker.broker_id, error)
+                log.info("Resending %s to broker %d: %s", item.name, self.broker.broker_id, error)
             except MalformedRequest as error:
-                log.error("%s to broker %d: invalid response: %s", item.name, self.broker.broker_id, error)
+                log.error("Invalid %s response from broker %d: %s", item.name, self.broker.broker_id, error)
                 return None
 
     async def close(self) -> None:

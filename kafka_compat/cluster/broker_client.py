@@ -204,7 +204,7 @@ class BrokerClient:
             await self._log_in(link)
         except ConnectionError as error:
             if not self._closed:
-                log.warning("Closed the connection to %s: %s", self._name, error)
+                log.warning("Could not reauthenticate to %s: %s; closed the connection", self._name, error)
         else:
             link.release()
 

@@ -53,7 +53,7 @@ class ConfigChanges:
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(
-            "watching for setting changes", partial(self._listen, store), OnFailure.RESTART
+            "watching for configuration changes", partial(self._listen, store), OnFailure.RESTART
         )
 
     async def stop(self) -> None:
@@ -73,10 +73,10 @@ class ConfigChanges:
             except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
-                log.info("Could not read the setting changes; retrying: %r", error)
+                log.info("Could not read the configuration changes: %r; retrying", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                log.exception("Watching for setting changes failed; retrying")
+                log.exception("Could not watch for configuration changes; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _obey(self, path: str, data: bytes | None) -> None:
@@ -87,4 +87,4 @@ class ConfigChanges:
         except MetadataStoreError:
             raise
         except Exception:
-            log.exception("Could not apply the change announced by %s", path)
+            log.exception("Could not apply the configuration change announced by %s", path)

@@ -76,7 +76,7 @@ class ControllerLink:
         except ConnectionError:
             return None
         except MalformedRequest as error:
-            log.error("%s to controller %d: invalid response: %s", api_key.name, controller_id, error)
+            log.error("Invalid %s response from controller %d: %s", api_key.name, controller_id, error)
             await asyncio.sleep(MALFORMED_PAUSE_S)
             return None
         return None if response.error_code in _ELSEWHERE else response

@@ -186,8 +186,8 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # Retry after any failure, since a broker that does not know the controller is useless.
-                log.exception("Watching the controller failed; retrying")
+                # After any failure: a broker that does not know the controller is of no use.
+                log.exception("Could not watch the controller; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _step(self, store: MetadataStore) -> None:
@@ -211,7 +211,7 @@ class ControllerService:
         try:
             self._name(znodes.decode_controller(data).broker_id)
         except MalformedNode as error:
-            self._malformed.report(error, stat.version, "there is no controller")
+            self._malformed.report(error, stat.version, "no controller is elected")
             self._name(NOBODY)
         await self._changed.wait()
 
@@ -235,7 +235,7 @@ class ControllerService:
         if isinstance(failure, stores.SessionExpired):
             raise failure
         if isinstance(failure, Exception) and not isinstance(failure, Deposed):
-            log.error("The controller failed and resigned", exc_info=failure)
+            log.error("Resigned as controller after an unexpected error", exc_info=failure)
             with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
             # Let another broker be elected, because the failure may recur on this broker.
@@ -244,7 +244,7 @@ class ControllerService:
     def _new_term(
         self, store: MetadataStore, epoch: ControllerEpoch, term_class: type[ControllerTerm]
     ) -> ControllerTerm:
-        log.info("Broker %d is the controller (epoch %d)", self._broker_id, epoch.controller_epoch)
+        log.info("Broker %d became the controller (epoch %d)", self._broker_id, epoch.controller_epoch)
         term = self.term = term_class(
             self._broker_id, epoch, store, self._settings(), self._malformed, self._long_work, self.times
         )

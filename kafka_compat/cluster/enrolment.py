@@ -83,9 +83,7 @@ class Enrolment:
 
     def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
         if state is SessionState.EXPIRED and not self.is_leaving:
-            log.warning(
-                "Session with the metadata store expired: registering broker %d again", self._info.broker_id
-            )
+            log.warning("The metadata session expired; registering broker %d again", self._info.broker_id)
             # The attempt in progress notices a session that expires during registration.
             if not self._reentering:
                 self._reentering = True
@@ -112,8 +110,8 @@ class Enrolment:
             if isinstance(error, CannotGoOn):
                 raise
             if isinstance(error, MetadataStoreError):
-                log.warning("Could not register the broker again; retrying: %r", error)
+                log.warning("Could not register the broker again: %r; retrying", error)
             else:
-                log.exception("Registering the broker again failed; retrying")
+                log.exception("Could not register the broker again; retrying")
             return False
         return session.state is not SessionState.EXPIRED

@@ -65,7 +65,7 @@ class FinalizedFeatures:
             except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
-                log.info("Could not read the finalized features; retrying: %r", error)
+                log.info("Could not read the finalized features: %r; retrying", error)
                 await asyncio.sleep(RETRY_S)
 
     async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:

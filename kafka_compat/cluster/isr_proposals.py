@@ -95,7 +95,7 @@ class IsrProposals:
             try:
                 answers = await self._send(batch)
             except Exception:
-                log.exception("AlterPartition for %d partitions failed; retrying", len(batch))
+                log.exception("AlterPartition request failed (partitions: %d); retrying", len(batch))
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
@@ -105,7 +105,7 @@ class IsrProposals:
                 try:
                     proposed.callback(answer)
                 except Exception:
-                    log.exception("Applying the response to an ISR proposal failed")
+                    log.exception("Could not apply the response to an ISR proposal")
                 if answer.error == ErrorCode.UNKNOWN_SERVER_ERROR:
                     await asyncio.sleep(RETRY_S)
                 elif number % ANSWERS_AT_ONCE == 0:
@@ -125,8 +125,8 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # For example a stale broker epoch, which changes when this broker registers again.
-            log.info("AlterPartition failed with %s; retrying", known_code(response.error_code).name)
+            # Such as a stale broker epoch: this broker registers again and then has another epoch.
+            log.info("AlterPartition request failed with %s; retrying", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 
     def _request(self, batch: list[_Proposed]) -> AlterPartitionRequest:

@@ -93,7 +93,7 @@ class ReplicaStates:
             try:
                 outcomes[key] = self._apply(state, begun, ended)
             except Exception:
-                log.exception("LeaderAndIsr for %s-%d failed", *key)
+                log.exception("Could not apply LeaderAndIsr to %s-%d", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
             yield None
         topic_log.became_leader(self._local_id, begun)
@@ -191,11 +191,11 @@ class ReplicaStates:
                     self._replicas.stop(topic, index)
                 outcomes[key] = ErrorCode.NONE
             except Exception:
-                log.exception("StopReplica for %s-%d failed", topic, index)
+                log.exception("Could not apply StopReplica to %s-%d", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         topic_log.lost_leadership(self._local_id, ended)
         for key, error in (await self._replicas.delete_all(deleted, turn)).items():
-            log.error("StopReplica for %s-%d: %s", *key, error)
+            log.error("Could not apply StopReplica to %s-%d: %s", *key, error)
             outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         return outcomes
 

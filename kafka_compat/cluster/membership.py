@@ -238,7 +238,7 @@ class Membership:
         assert self._tasks is not None
         self._tasks.spawn("preparing the controller", self.service.get_ready)
         if not self._first_metadata.received.is_set():
-            log.warning("No controller has sent metadata yet: clients see no topics until one does")
+            log.warning("No controller has sent metadata yet; clients see no topics until one does")
 
     async def await_metadata(self) -> None:
         """Wait, for a limited time, for the first metadata of the cluster."""

@@ -276,10 +276,11 @@ class Peering:
                 # Otherwise the new leaders would be reported only by the next controller.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
-                log.info("Broker %d is stopping: moved its leaderships (%d ms)", config.broker_id, took_ms)
+                log.info("Broker %d is stopping: moved leadership (%d ms)", config.broker_id, took_ms)
                 return
             else:
-                log.warning("No broker can take over %d partitions", len(response.remaining_partitions))
+                left = len(response.remaining_partitions)
+                log.warning("Could not move leadership to other brokers (partitions: %d)", left)
 
     async def _request_shutdown(self) -> ControlledShutdownResponse | None:
         config = self._context.config

@@ -93,7 +93,7 @@ class Recovery:
         turn = await self._long_work.begin()
         errors = await self._replicas.delete_all([(name, index) for index in partitions], turn)
         for (_, index), error in errors.items():
-            log.error("Could not store the deletion of %s-%d: %s", name, index, error)
+            log.error("Could not record the deletion of %s-%d: %s", name, index, error)
         await self._store.delete_tree(znodes.topic_path(name))
         await self._store.delete_tree(znodes.config_path("topics", name))
         await self._store.delete_tree(znodes.delete_topic_path(name))
@@ -255,7 +255,7 @@ class Recovery:
             self._log_dirs.update_config(topic)
             await self._write_topic(adopted)
             log.warning(
-                "Adopted topic %s with %d partitions from the log directories, with default settings%s",
+                "Adopted topic %s from the log directories (partitions: %d), with default settings%s",
                 topic,
                 len(adopted.state.replicas),
                 "".join(f", {name}={value}" for name, value in adopted.overrides.items()),
@@ -263,8 +263,8 @@ class Recovery:
         retention_ms = self._config.duration_ms("log.retention.ms")
         if unknown and retention_ms >= 0:
             log.warning(
-                "Adopted topics lose records older than %.1f days (log.retention.ms): to keep them, restart "
-                "with --override log.retention.ms=-1, or set retention.ms of the topics",
+                "Retention will delete adopted records older than %.1f days (log.retention.ms). To keep "
+                "them, restart with --override log.retention.ms=-1, or set retention.ms for the topics",
                 retention_ms / 86_400_000,
             )
 
@@ -326,8 +326,8 @@ def _set_strays_aside(
             offsets = f"{held.log_start_offset}..{held.log_end_offset}"
             path = log_dirs.set_aside(*key)
             log.warning(
-                "%s-%d belongs to no known topic: renamed its directory, with the offsets %s, to %s. To "
-                "recover it, create the topic, stop the broker, and rename the directory back",
+                "Renamed the directory of %s-%d (offsets %s) to %s: it does not belong to a known topic. To "
+                "recover its records, create the topic, stop the broker, and rename the directory back",
                 *key,
                 offsets,
                 path,

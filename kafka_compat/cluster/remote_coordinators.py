@@ -116,14 +116,14 @@ class ClusterCoordinators:
                     for item in topic.results_by_partition:
                         errors[topic.name, item.partition_index] = known_code(item.partition_error_code)
         except ConnectionError as problem:
-            log.info("Coordinator request to broker %d failed: %s", pending.broker_id, problem)
+            log.info("AddPartitionsToTxn request to broker %d failed: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except MalformedRequest as problem:
-            log.error("Coordinator request to broker %d: invalid response: %s", pending.broker_id, problem)
+            log.error("Invalid AddPartitionsToTxn response from broker %d: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # Respond in any case, because the producer waits.
-            log.exception("Coordinator request to broker %d failed", pending.broker_id)
+            # The producer needs a response anyway.
+            log.exception("AddPartitionsToTxn request to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)
         pending.settle(errors)

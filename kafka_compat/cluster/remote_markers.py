@@ -118,14 +118,14 @@ class ClusterMarkerWriter:
                     for item in topic.partitions:
                         request.settle((topic.name, item.partition_index), known_code(item.error_code))
         except ConnectionError as problem:
-            log.info("Markers for broker %d: %s", request.leader_id, problem)
+            log.info("WriteTxnMarkers request to broker %d failed: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except MalformedRequest as problem:
-            log.error("Markers for broker %d: invalid response: %s", request.leader_id, problem)
+            log.error("Invalid WriteTxnMarkers response from broker %d: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
             # A partition without a result would keep its transaction open indefinitely.
-            log.exception("Markers for broker %d failed", request.leader_id)
+            log.exception("WriteTxnMarkers request to broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)
         for partition in list(request.waiting):

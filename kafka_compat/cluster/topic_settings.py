@@ -118,7 +118,7 @@ class TopicSettings:
             try:
                 return await self._stored(topic)
             except MetadataStoreError as error:
-                log.info("Could not read the settings of %s: %r", topic, error)
+                log.info("Could not read the settings of topic %s: %r; retrying", topic, error)
                 await asyncio.sleep(RETRY_S)
 
     async def reread(self, topic: str) -> None:

@@ -77,7 +77,7 @@ class ZooKeeperTls:
             except ConfigError as error:
                 if str(error) != self._problem:
                     self._problem = str(error)
-                    log.error("Connections to ZooKeeper keep their old certificates: %s", error.in_full)
+                    log.error("Connections to ZooKeeper kept their old certificates: %s", error.in_full)
         return self._context
 
     def _read(self) -> TlsContext:

@@ -66,7 +66,7 @@ class CoordinatorRuntime(Generic[M, R]):
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
         commit_timeout_ms: int | None = None,
     ) -> None:
-        """`topic` and `noun` ("group") are for log lines; `now_ms` is the time of day.
+        """`topic` and `noun` ("Group") are for log lines; `now_ms` is the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record; `decode` raises
         MalformedRequest, and returns None for an irrelevant record type. `perform` carries out effects of an
@@ -117,7 +117,7 @@ class CoordinatorRuntime(Generic[M, R]):
             is_done = True
 
         def on_error(error: Exception) -> None:
-            log.error("%s: %s", self._topic, error, exc_info=error)
+            log.error("Background work on %s failed: %s", self._topic, error, exc_info=error)
 
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
@@ -159,7 +159,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 record = self._decode(key, value)
             except MalformedRequest as error:
                 log.warning(
-                    "%s-%d: could not read a record before offset %d: %s",
+                    "Skipped an invalid record in %s-%d before offset %d: %s",
                     self._topic,
                     shard.index,
                     log_offset,
@@ -177,11 +177,11 @@ class CoordinatorRuntime(Generic[M, R]):
         self.load_times_ms.append(max(self._now_ms() - began_ms, 0))
         if loader.record_count:
             log.info(
-                "%s-%d: loaded %d %ss from %d records",
+                "Loaded %s-%d (%ss: %d, records: %d)",
                 self._topic,
                 shard.index,
+                self._noun.lower(),
                 len(shard.machines),
-                self._noun,
                 loader.record_count,
             )
 

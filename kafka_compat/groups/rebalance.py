@@ -176,7 +176,7 @@ class Rebalance:
             if not member.is_static and member.member_id not in self.roster.awaiting_join
         ]
         for member_id in late:
-            self.outbox.note(f"removing member {member_id}: it has not joined in time")
+            self.outbox.note(f"removed member {member_id}: it did not join in time")
             self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
             # Only static members are left, and none has returned. Wait until their sessions expire.
@@ -195,7 +195,7 @@ class Rebalance:
         self._learn_subscription()
         self._transition(COMPLETING_REBALANCE, now)
         self.outbox.note(
-            f"generation {self.generation_id} has {len(members)} members, protocol {self.protocol_name}"
+            f"formed generation {self.generation_id} (members: {len(members)}, protocol {self.protocol_name})"
         )
         for member_id, member in members.items():
             waiter = self.roster.awaiting_join.pop(member_id, None)
@@ -210,7 +210,7 @@ class Rebalance:
         self.protocol_name = None
         self._learn_subscription()
         self._transition(EMPTY, now)
-        self.outbox.note(f"generation {self.generation_id} is empty")
+        self.outbox.note(f"became empty in generation {self.generation_id}")
         self.store_generation({}, EmptyGroupStored())
 
     def _learn_subscription(self) -> None:
@@ -293,7 +293,7 @@ class Rebalance:
             elif timer.kind is TimerKind.SYNC:
                 self._sync_wait_over(now)
             elif timer.kind is TimerKind.PENDING:
-                self.outbox.note(f"removing pending member {timer.member_id}: it did not rejoin in time")
+                self.outbox.note(f"removed pending member {timer.member_id}: it did not rejoin in time")
                 self.remove(timer.member_id)
                 self.complete_join_if_all_joined(now)
             else:
@@ -304,13 +304,13 @@ class Rebalance:
     def _session_over(self, member_id: str, now: Now) -> None:
         waits = member_id in self.roster.awaiting_join or member_id in self.roster.awaiting_sync
         if self.roster.members[member_id].is_new or not waits:
-            self.remove_and_rebalance(member_id, f"the session of member {member_id} has expired", now)
+            self.remove_and_rebalance(member_id, f"the session of member {member_id} expired", now)
 
     def _sync_wait_over(self, now: Now) -> None:
         late = list(self.roster.unsynced)
         for member_id in late:
             self.remove(member_id)
-        self.prepare(f"members {', '.join(sorted(late))} have not synced in time", now)
+        self.prepare(f"sync timed out for {', '.join(sorted(late))}", now)
 
     def remove_and_rebalance(self, member_id: str, reason: str, now: Now) -> None:
         self.remove(member_id)
@@ -355,7 +355,7 @@ class Rebalance:
     def store_failed(self, error: ErrorCode) -> ErrorCode:
         """Record the failure of a write, and return the error for the members."""
         error = _STORE_ERRORS.get(error, error)
-        self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
+        self.outbox.note(f"could not store generation {self.generation_id}: {error.name}")
         return error
 
     def assignment_written(self, purpose: AssignmentStored, error: ErrorCode, now: Now) -> None:

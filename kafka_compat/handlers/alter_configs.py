@@ -52,7 +52,7 @@ async def alter_each(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             await alter(resource, config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name))
         except Exception as error:
-            failure = as_kafka_error(error, f"{api} of {name!r}")
+            failure = as_kafka_error(error, f"{api} for {name!r}")
             response.error_code, response.error_message = failure.code, config_message(failure)
         responses.append(response)
         await turn.pause_if_due()

@@ -42,7 +42,7 @@ async def create_delegation_token(
     try:
         await _create(ctx, request, owner, requester, response)
     except Exception as error:
-        response.error_code = as_kafka_error(error, f"creating a delegation token of {owner}").code
+        response.error_code = as_kafka_error(error, f"Creating a delegation token for {owner}").code
     return response
 
 

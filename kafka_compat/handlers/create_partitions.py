@@ -52,7 +52,7 @@ async def create_partitions(
                 topic.name, topic.count, assignments, request.validate_only, request.timeout_ms, charge
             )
         except Exception as error:
-            failure = as_kafka_error(error, f"CreatePartitions of {topic.name!r}")
+            failure = as_kafka_error(error, f"CreatePartitions for topic {topic.name!r}")
             result.error_code = failure.code
             result.error_message = failure.message or None
     response = CreatePartitionsResponse(results=list(results.values()))

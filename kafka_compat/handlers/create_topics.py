@@ -66,7 +66,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
         try:
             return _without_configs(await _create(ctx, topic, request, charge), hidden)
         except Exception as error:
-            failure = as_kafka_error(error, f"CreateTopics of {topic.name!r}")
+            failure = as_kafka_error(error, f"CreateTopics for topic {topic.name!r}")
             return _failure(topic, failure.code, failure.message or None)
 
     response = CreateTopicsResponse()

@@ -70,7 +70,7 @@ async def _describe(
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
-        failure = as_kafka_error(error, f"DescribeConfigs of {resource.resource_name!r}")
+        failure = as_kafka_error(error, f"DescribeConfigs for {resource.resource_name!r}")
         result.error_code = failure.code
         result.error_message = config_message(failure)
         return result

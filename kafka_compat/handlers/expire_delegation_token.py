@@ -23,5 +23,5 @@ async def expire_delegation_token(
             ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
         )
     except Exception as error:
-        response.error_code = as_kafka_error(error, "expiring a delegation token").code
+        response.error_code = as_kafka_error(error, "Expiring a delegation token").code
     return response

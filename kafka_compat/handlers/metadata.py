@@ -126,7 +126,7 @@ async def _with_new_topics(
     if asked > PARTITIONS_PER_REQUEST_MAX:
         # As in CreateTopics, all topics are rejected.
         log.warning(
-            "%s requested %d topics that do not exist, with %d partitions; one request may create at most %d",
+            "Created no topics for %s (topics: %d, partitions: %d): the limit per request is %d partitions",
             ctx.client_host,
             len(names),
             asked,

@@ -21,5 +21,5 @@ async def renew_delegation_token(
             ctx.principal, bytes(request.hmac), request.renew_period_ms
         )
     except Exception as error:
-        response.error_code = as_kafka_error(error, "renewing a delegation token").code
+        response.error_code = as_kafka_error(error, "Renewing a delegation token").code
     return response

@@ -125,7 +125,7 @@ class HttpListener:
             except BadCall as error:
                 return _problem(web, error.status, str(error))
             except Exception as error:
-                log.exception("%s %s failed", request.method, request.path)
+                log.exception("HTTP request %s %s failed", request.method, request.path)
                 return _problem(web, 500, repr(error))
 
         return web.middleware(guarded)
@@ -241,8 +241,8 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
         except ConnectionError:
             raise
         except Exception:
-            # Close the connection, so that the incomplete response does not look complete.
-            log.exception("%s %s failed", request.method, request.path)
+            # The response has begun, and must not look complete.
+            log.exception("HTTP request %s %s failed", request.method, request.path)
             if request.transport is not None:
                 request.transport.abort()
             return response

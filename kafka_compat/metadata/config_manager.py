@@ -85,12 +85,12 @@ class ConfigManager:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
         except MalformedNode as error:
-            log.error("%s; the dynamic broker settings stay unchanged", error)
+            log.error("Could not read the dynamic broker settings: %s; they stay unchanged", error)
             return
         try:
             self._config.set_dynamic(default, broker)
         except ConfigError as error:
-            log.error("The dynamic broker settings are ignored: %s", error)
+            log.error("Ignored the dynamic broker settings: %s", error)
 
     async def reload(self) -> None:
         """Reload settings changed by another broker, and publish them."""
@@ -272,7 +272,7 @@ class ConfigManager:
         whom = f"broker {name}" if name else "all brokers"
         for item, value in _different(old, settings).items():
             if not broker_setting_has_effect(item):
-                log.warning("%s=%s of %s is stored but has no effect in this version", item, value, whom)
+                log.warning("Stored %s=%s for %s, but it has no effect in this version", item, value, whom)
         changes = self._config.set_dynamic(*layers)
         self._metadata.feed.publish_config(
             ConfigChange(f"brokers/{entity}", names=frozenset(changes), is_local=True)
@@ -320,7 +320,7 @@ class ConfigManager:
                     key.parse(value)
                 usable[name] = value
             except ConfigError as error:
-                log.error("A stored setting of %s is ignored: %s", whom, error)
+                log.error("Ignored a stored setting of %s: %s", whom, error)
         return usable
 
     async def _stored(self, entity_type: str, entity: str) -> dict[str, str]:
@@ -342,7 +342,7 @@ def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:
-            log.warning("%s=%s of topic %s is stored but has no effect in this version", name, value, topic)
+            log.warning("Stored %s=%s for topic %s, but it has no effect in this version", name, value, topic)
 
 
 def _is_password(name: str) -> bool:

@@ -19,7 +19,7 @@ def created(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
 
 def grown(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
     """Log the new partitions of a topic that had `before`."""
-    log.info("Added %s to topic %s (%d now)", _counted(len(added), "partition"), topic, before + len(added))
+    log.info("Added %s to topic %s (now %d)", _counted(len(added), "partition"), topic, before + len(added))
 
 
 def deleted(topic: str) -> None:

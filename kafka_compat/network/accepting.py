@@ -85,9 +85,9 @@ class Descriptors:
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(
-            "Rejected %d connections, the last from %s: the process may open %s files and connections "
-            "(`ulimit -n`; the hard limit is %s), and the rest is reserved for logs. Raise the limit before "
-            "you start the broker, for example `ulimit -n %d`",
+            "Rejected connections (count: %d, last from %s): the process may open %s files and connections "
+            "(`ulimit -n`; hard limit: %s), and the remaining ones are reserved for logs. Raise the limit "
+            "before you start the broker, for example with `ulimit -n %d`",
             self._refused,
             host,
             "any number of" if soft == resource.RLIM_INFINITY else soft,
@@ -152,7 +152,7 @@ class Acceptor:
                     if not self._refuse():
                         return
                 elif error.errno in _OUT_OF_MEMORY:
-                    log.warning("Could not accept connections; retrying: %s", error.strerror)
+                    log.warning("Could not accept a connection: %s; retrying", error.strerror)
                     self._pause()
                     return
                 # Otherwise the connection ended before it was accepted.

@@ -224,8 +224,8 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # The connection has just been closed, so its options cannot be set.
-                log.debug("A connection was closed during its setup: %s", error)
+                # The connection has just ended: its options cannot be set.
+                log.debug("Closed a connection during its setup: %s", error)
                 accepted.close()
 
     def _close_left(self, left: socket.socket) -> None:

@@ -249,7 +249,7 @@ class Dispatcher:
             if parts.cancelled() or parts.exception() is not None:
                 slot.connection.abort()
                 if not parts.cancelled():
-                    log.error("Closed a connection: encoding a response failed", exc_info=parts.exception())
+                    log.error("Closed a connection: could not encode a response", exc_info=parts.exception())
             else:
                 self._send(slot, parts.result(), deferred)
 
@@ -266,7 +266,7 @@ class Dispatcher:
 
 
 def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
-    log.info("Closed the connection from %s: %s", connection.peer_host, error)
+    log.info("Closed the connection from %s: invalid request: %s", connection.peer_host, error)
     connection.server.note_refusal(connection.peer_host, f"it sent an invalid request: {error}")
 
 

@@ -117,7 +117,7 @@ class ListenerEntrance:
         if exchange.ends:
             connection.dispatch = self.dispatch
         log.debug(
-            "%s from %s authenticated with %s",
+            "Authenticated %s from %s with %s",
             exchange.principal,
             connection.peer_host,
             exchange.mechanism_name,
@@ -136,7 +136,7 @@ class ListenerEntrance:
         if stage is Stage.COMPLETE:
             if exchange.has_ended and key != ApiKey.SASL_HANDSHAKE:
                 log.info(
-                    "Closed the connection of %s from %s: its session expired and it did not reauthenticate "
+                    "Closed the connection of %s from %s: its session expired without reauthentication "
                     "(connections.max.reauth.ms)",
                     connection.principal,
                     connection.peer_host,

@@ -217,7 +217,7 @@ class Server:
         ]
         if others:
             idlest = min(others, key=lambda one: one.active_s)
-            log.info("Closed the connection from %s: a broker needed its slot", idlest.peer_host)
+            log.info("Closed the connection from %s to make room for a broker", idlest.peer_host)
             self.note_refusal(idlest.peer_host, "a broker needed its slot (max.connections)")
             idlest.abort()
 
@@ -263,7 +263,7 @@ class Server:
                 continue
             quiet_s = now_s - connection.active_s
             if connection.frame_is_late(now_s, deadline_s):
-                log.info("Closed the connection from %s: incomplete request", connection.peer_host)
+                log.info("Closed the connection from %s: a request was incomplete", connection.peer_host)
                 self.note_refusal(
                     connection.peer_host, "a request was incomplete (kafka.compat.frame.timeout.ms)"
                 )
@@ -280,7 +280,7 @@ class Server:
                 )
                 connection.abort()
             elif quiet_s > idle_max_s and connection.idle:
-                log.debug("Closed the connection from %s: connections.max.idle.ms", connection.peer_host)
+                log.debug("Closed the connection from %s: it was idle for too long", connection.peer_host)
                 connection.abort()
             elif quiet_s > QUIET_S:
                 connection.release_memory()
@@ -304,7 +304,7 @@ class Server:
         cut_off = budget.relieve(self.connections, monotonic())
         if cut_off:
             log.warning(
-                "Closed %d connections that did not read their responses: more than twice "
+                "Disconnected clients that did not read their responses (connections: %d): more than twice "
                 "kafka.compat.queued.max.response.bytes=%d was waiting to be sent",
                 cut_off,
                 budget.limit_bytes,

@@ -58,11 +58,11 @@ class Schedule:
                 )
             return
         if self._failures:
-            log.info("Pushed metrics to %s again, after %d failures", self._where, self._failures)
+            log.info("Pushed metrics to %s again (failed attempts: %d)", self._where, self._failures)
         self._failures = 0
         if outcome.refused and not self._refuses:
             log.warning(
-                "%s rejected %d of the pushed metrics: %s",
+                "The collector at %s rejected %d of the pushed metrics: %s",
                 self._where,
                 outcome.refused,
                 outcome.reason[:_REASON_MAX],

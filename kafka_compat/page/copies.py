@@ -69,9 +69,9 @@ class Copies:
             copy.state, copy.problem = "failed", "the broker stopped"
         except (BadCall, Unreadable, StorageError, OSError) as error:
             copy.state, copy.problem = "failed", str(error)
-            log.warning("Copying %s to %s failed: %s", copy.source, copy.target, error)
+            log.warning("Could not copy topic %s to %s: %s", copy.source, copy.target, error)
         except Exception as error:
             copy.state, copy.problem = "failed", repr(error)
-            log.exception("Copying %s to %s failed", copy.source, copy.target)
+            log.exception("Could not copy topic %s to %s", copy.source, copy.target)
         else:
             copy.state = "done"

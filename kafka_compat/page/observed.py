@@ -193,7 +193,7 @@ class Observed:
                     # The broker is stopping or restarting.
                     self.rates.forget()
                 except Exception:
-                    log.exception("Collecting the rates for the page failed")
+                    log.exception("Could not collect the rates for the web console")
                 await asyncio.sleep(EVERY_S)
         finally:
             logging.root.removeHandler(self.log)

@@ -257,9 +257,9 @@ class Site:
         back = _own(str(call.body.get("back", "")))
         if self._listener.guard.is_token(str(call.body.get("token", ""))):
             return Redirect(back, self._listener.sessions.open())
-        text = f"Rejected a browser at {call.host}: its token is not kafka.compat.http.token"
+        text = f"Rejected a web console login from {call.host}: wrong kafka.compat.http.token"
         self._strangers.tell(call.host, text, time.monotonic())
-        self._observed.refusals.note(call.host, "the token for the page is not kafka.compat.http.token")
+        self._observed.refusals.note(call.host, "wrong kafka.compat.http.token for the web console")
         return await self._page(
             call, "login.html", {"back": back, "is_wrong": True}, "Log in", "", _UNAUTHORIZED
         )

@@ -169,7 +169,8 @@ class LagListener:
                 self._committers[group] = GroupCommitter(self._servers, group, self._properties)
             self._committers[group].commit(offsets)
         except Exception as error:
-            logging.getLogger(__name__).warning("Lag of %s not committed to %s: %s", query, group, error)
+            log = logging.getLogger(__name__)
+            log.warning("Could not commit the offsets of query %s to group %s: %s", query, group, error)
 
 
 def _listener_class() -> Any:

@@ -112,5 +112,5 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
             # Not logged here, because the disk has logged the error.
             errors[target] = error
         except Exception as unexpected:
-            log.exception("Flushing %s-%d failed", target.topic, target.partition)
+            log.exception("Could not flush %s-%d", target.topic, target.partition)
             errors[target] = unexpected

@@ -242,7 +242,7 @@ class Follower:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
             ):
-                log.warning("A fetch failed with error %d; retrying", response.error_code)
+                log.warning("A fetch from the leader failed with error %d; retrying", response.error_code)
                 self._delay([item for item, _ in sent.asked.values()], now_ms)
             return
         self._session.responded(response.session_id)
@@ -268,7 +268,7 @@ class Follower:
             return
         if data.diverging_epoch.end_offset >= 0:
             offset = truncation_offset(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-            log.info("%r: diverged from its leader's log, truncated to %d", partition, offset)
+            log.info("Truncated %s to offset %d: its log had diverged from the leader's", partition, offset)
             partition.truncate_to(offset)
             self._look_at_all_ms = 0
             self._await_disk(item)
@@ -331,7 +331,7 @@ class Follower:
         elif item.state is State.END:
             if answer.offset < partition.log.log_end_offset:
                 log.warning(
-                    "%r: ended at %d, after the end %d of its leader, elected uncleanly: truncated",
+                    "Truncated %s from offset %d to offset %d, the end of its uncleanly elected leader's log",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -343,7 +343,7 @@ class Follower:
         else:
             if answer.offset > partition.log.log_end_offset:
                 log.warning(
-                    "%r: ended at %d, before the log start %d of its leader: restarted there",
+                    "Restarted the log of %s (end offset %d) at offset %d, where the leader's log starts",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -362,14 +362,14 @@ class Follower:
             item.state = State.END
             self._look_at_all_ms = 0
         elif code == ErrorCode.FENCED_LEADER_EPOCH:
-            log.info("%r: its leader is in a later epoch than %d", item.partition, item.leader_epoch)
+            log.info("Stopped fetching %s: leader epoch %d is out of date", item.partition, item.leader_epoch)
             self._drop(item)
         elif code in _EARLY:
-            log.info("%r: its leader is not ready (error %d)", item.partition, code)
+            log.info("The leader of %s is not ready (error %d)", item.partition, code)
             self._delay([item], now_ms, item.early_backoff_ms)
             item.early_backoff_ms *= 2
         else:
-            log.info("%r: its leader responded with error %d", item.partition, code)
+            log.info("The leader of %s returned error %d", item.partition, code)
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
@@ -377,10 +377,10 @@ class Follower:
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
-            log.error("%r: stopped following its leader: %s", item.partition, error)
+            log.error("Stopped following the leader of %s: %s", item.partition, error)
             self._drop(item)
         except StorageError as full:
-            log.error("%r: could not store records from its leader: %s", item.partition, full)
+            log.error("Could not append records from the leader of %s: %s; retrying", item.partition, full)
             self._session.lost()
             self._delay([item], now_ms)
 

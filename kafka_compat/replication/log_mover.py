@@ -135,7 +135,7 @@ class LogMover:
                 if future.disk.failure is not None:
                     log.error("Stopped moving %s-%d: %s", *key, error)
                     return
-                log.warning("Could not move %s-%d; retrying: %s", *key, error)
+                log.warning("Could not move %s-%d: %s; retrying", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
                     # The last step of the move was refused.

@@ -363,7 +363,9 @@ class Partition:
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
-            log.warning("Truncated %s to %d, below its high watermark %d", self, offset, self.high_watermark)
+            log.warning(
+                "Truncated %s to offset %d, below high watermark %d", self, offset, self.high_watermark
+            )
         self.log.truncate_to(offset)
         self._truncated()
 
@@ -409,7 +411,7 @@ class Partition:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
-            log.info("%s: shrinking in-sync replicas from %s to %s", self, self.isr, isr)
+            log.info("Shrinking the ISR of %s from %s to %s", self, self.isr, isr)
             self._propose(isr)
         # Also stop waiting for a hanging follower that is not in sync.
         self._advance_high_watermark(now_ms)
@@ -440,15 +442,13 @@ class Partition:
             return  # LeaderAndIsr has arrived before, or will arrive
         if answer.is_for_now:
             code = answer.error.name
-            log.warning(
-                "%s: in-sync replicas %s were rejected with %s; proposed again", self, proposal.isr, code
-            )
+            log.warning("Controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code)
             self._propose(proposal.isr)
             return
         before = len(self.isr)
         if self.in_sync.apply_response(proposal, answer):
             self.partition_epoch = answer.partition_epoch
-            log.info("%s: in-sync replicas are %s", self, answer.isr)
+            log.info("Changed the ISR of %s to %s", self, answer.isr)
             counts.isr_shrinks += len(self.isr) < before
             counts.isr_expands += len(self.isr) > before
         self._isr_changed()

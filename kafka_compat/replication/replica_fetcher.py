@@ -135,7 +135,7 @@ class ReplicaFetchers:
         for key, fetcher in list(self._fetchers.items()):
             if key != but and not len(fetcher.follower):
                 del self._fetchers[key]
-                self._endings.spawn(f"ending to fetch from broker {key[0]}", fetcher.close)
+                self._endings.spawn(f"closing the fetcher of broker {key[0]}", fetcher.close)
 
     async def close(self) -> None:
         """Stop fetching for all partitions."""
@@ -195,12 +195,12 @@ class ReplicaFetcher:
                 if not await self._exchange():
                     await self._rest()
             except (ConnectionError, MalformedRequest) as error:
-                log.info("Could not fetch from broker %d: %s", self._leader_id, error)
+                log.info("Could not fetch from broker %d: %s; retrying", self._leader_id, error)
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # Continue after any error, because the partitions of a stopped fetcher would not be fetched.
-                log.exception("Fetching from broker %d failed", self._leader_id)
+                # A fetcher that stopped would leave its partitions without a fetcher.
+                log.exception("Fetching from broker %d failed; retrying", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:

@@ -231,7 +231,7 @@ class ReplicaManager:
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
         except (LogDirFailure, RefusedForNow, DirectoryExists) as error:
             if not isinstance(error, LogDirFailure):
-                logger.error("Could not host %s-%d: %s", topic, partition, error)
+                logger.error("Could not create the replica %s-%d: %s", topic, partition, error)
             self._offline.add(key)
             self._refusals[key] = error
             return None
@@ -268,7 +268,7 @@ class ReplicaManager:
         if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
             self._high_watermarks.pop(key, None)
-            logger.warning("%s-%d has the ID of another topic: renamed its directory to %s", *key, path)
+            logger.warning("Renamed the directory of %s-%d to %s: it has the ID of another topic", *key, path)
 
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None

@@ -70,7 +70,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        log.warning("%s=%s: the file does not exist; users stay unchanged", SETTING, path)
+        log.warning("Did not import users: the file %s=%s does not exist", SETTING, path)
         return
     except OSError as error:
         raise StartupError(f"cannot read {SETTING}={path}: {error.strerror or error}") from error
@@ -85,7 +85,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         await _store(store, user, credentials)
     # Written last: after an earlier crash, the import is repeated with the same result.
     await store.ensure(mark)
-    log.info("Imported %d users from %s", len(users), path)
+    log.info("Imported users from %s (total: %d)", path, len(users))
 
 
 async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Credential]) -> None:

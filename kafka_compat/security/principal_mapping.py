@@ -107,10 +107,10 @@ class PrincipalMapper:
             raise self._wrong(f"Invalid rule: `{item}`: {error}", "") from error
         if _REPEATED_REPETITION.search(match["pattern"]):
             log.warning(
-                "%s: the rule %s has nested quantifiers, so names that do not match it can take very long "
-                "to evaluate. Use (?>...) or possessive quantifiers, as in [^,]++",
-                self._setting,
+                "Rule %s in %s has nested quantifiers: a name that does not match can take very long to "
+                "evaluate. Use (?>...) or possessive quantifiers, as in [^,]++",
                 item,
+                self._setting,
             )
         return _Rule(pattern, parts, match["case"])
 

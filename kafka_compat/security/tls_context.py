@@ -187,9 +187,9 @@ class TlsContext:
             for certificate in dict.fromkeys(certificates):
                 if problem := _date_problem(certificate, now, useless):
                     log.warning(
-                        "Listener %s: the certificate of %s %s",
-                        self.settings.listener_name,
+                        "The certificate of %s on listener %s %s",
                         certificate.subject.rfc4514_string(),
+                        self.settings.listener_name,
                         problem,
                     )
 

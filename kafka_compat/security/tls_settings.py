@@ -199,8 +199,8 @@ def _client_auth(settings: ListenerConfig, security_protocol: str) -> ClientAuth
     if security_protocol == "SASL_SSL" and not settings.is_own("ssl.client.auth"):
         if settings.str("ssl.client.auth") != _DEFAULT_CLIENT_AUTH:
             log.warning(
-                "ssl.client.auth applies to SSL listeners only; to request certificates from clients of the "
-                "SASL_SSL listener %s, set listener.name.%s.ssl.client.auth",
+                "Ignored ssl.client.auth for the SASL_SSL listener %s. To request certificates from its "
+                "clients, set listener.name.%s.ssl.client.auth",
                 settings.listener_name,
                 settings.listener_name.lower(),
             )
@@ -226,7 +226,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
             settings.named(name), ",".join(given), "these protocols are no longer secure", expected
         )
     if old := [protocol for protocol in given if protocol in _TOO_OLD]:
-        log.warning("%s: %s are no longer secure and stay disabled", settings.named(name), ", ".join(old))
+        log.warning("Ignored insecure protocols in %s: %s", settings.named(name), ", ".join(old))
     return chosen
 
 

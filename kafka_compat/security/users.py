@@ -50,7 +50,7 @@ class Users:
         try:
             settings = await stored_settings(self._store, path)
         except MalformedNode as error:
-            log.error("User %r cannot log in: %s", name, error)
+            log.error("User %r cannot log in: %s. Set the password again", name, error)
             settings = {}
         credentials = {}
         for mechanism in scram.MECHANISMS:
@@ -58,8 +58,8 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # Do not log the text, since passwords could be tested against it.
-                    log.error("User %r cannot log in with %s: %s has no credential", name, mechanism, path)
+                    # The text is not logged: passwords could be tested against it.
+                    log.error("User %r cannot log in with %s: %s is malformed", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials
         else:

@@ -117,7 +117,7 @@ class PushedMetrics:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "Client {%s} pushed %d series that were ignored: histograms, or over its limit, a tenth of "
+                "Ignored metrics of client {%s} (series: %d): histograms, or over its limit, a tenth of "
                 "kafka.compat.client.metrics.series.max=%d. /metrics counts further ignored series",
                 ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,

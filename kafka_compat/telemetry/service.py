@@ -100,9 +100,8 @@ class ClientTelemetry:
         try:
             read = yield lambda: read_push(metrics, push.compression_type, size_max, series_max)
         except PushRefused as refused:
-            log.info(
-                "Rejected a push of %s at %s: %s", client.client_id, client.client_source_address, refused
-            )
+            who = client.client_id, client.client_source_address
+            log.info("Rejected a telemetry push from client %s (%s): %s", *who, refused)
             instance.last_error = (
                 ErrorCode.TELEMETRY_TOO_LARGE if refused.is_too_large else ErrorCode.INVALID_RECORD
             )

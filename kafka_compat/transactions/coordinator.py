@@ -137,7 +137,7 @@ class MarkerDelivery:
         if error in _FENCED:
             # A newer coordinator has taken over and completes the transaction.
             log.info(
-                "transactional id %s: the marker for %s-%d was rejected: %s",
+                "Could not write the marker of transactional ID %s to %s-%d: %s",
                 self._running.key,
                 *partition,
                 error.name,
@@ -177,7 +177,7 @@ class TransactionCoordinator:
         self._now_ms = now_ms
         self._runtime: CoordinatorRuntime[Transaction, StatusRecord] = CoordinatorRuntime(
             topic=TRANSACTIONS_TOPIC,
-            noun="transactional id",
+            noun="Transactional ID",
             coordinator_log=coordinator_log,
             scheduler=scheduler,
             now_ms=now_ms,

@@ -164,7 +164,7 @@ class Transaction:
         if self.status.state in PREPARED:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if self.status.state is ONGOING:
-            out.notes.append("a producer restarted: aborting its open transaction")
+            out.notes.append("aborting its open transaction: the producer restarted")
             answer = IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS)
             return self._fence(out, waiter, answer, now_ms)
         if self.needs_producer_id and (expected is None or expected.producer_epoch == status.producer_epoch):
@@ -367,7 +367,7 @@ class Transaction:
         """Abort a transaction that exceeded its timeout, and fence its producer."""
         out = Output()
         if self.is_timed_out(now_ms):
-            out.notes.append(f"aborting: it exceeded its timeout of {self.status.timeout_ms} ms")
+            out.notes.append(f"aborting its transaction after {self.status.timeout_ms} ms, its timeout")
             return self._fence(out, None, ErrorCode.NONE, now_ms)
         return out
 
@@ -403,7 +403,7 @@ class Transaction:
         """Send the markers of a transaction that was decided but not completed."""
         out = Output()
         if self.status.state in PREPARED:
-            out.notes.append(f"found in state {self.status.state}: completing it")
+            out.notes.append(f"completing its transaction, found in state {self.status.state}")
             self._await_markers(out, now.wall_ms)
         return out
 
@@ -426,7 +426,7 @@ class Transaction:
         return out
 
     def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
-        out.notes.append(f"could not write {pending.status.state}: {error.name}")
+        out.notes.append(f"could not record state {pending.status.state}: {error.name}")
         if pending.status.state in OUTCOMES:
             self._pending = pending._replace(is_appended=False)
             out.has_effects = out.retry_completion = error is not ErrorCode.NOT_COORDINATOR

@@ -81,9 +81,8 @@ class LogCleaner:
                 # Out of processes, descriptors or temporary space. Report once: every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
-                    logger.warning(
-                        "Could not clean %s-%d, retrying: %s", found[0].topic, found[0].partition, error
-                    )
+                    key = found[0].topic, found[0].partition
+                    logger.warning("Could not start cleaning %s-%d: %s; retrying", *key, error)
                 return
             self._reported = ""
 
@@ -178,7 +177,7 @@ class LogCleaner:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
         if not log_cleaning.swap(child.log, child.job, group):
-            logger.info("%s-%d changed while it was being cleaned; retrying later", *key)
+            logger.info("Stopped cleaning %s-%d: its log has changed; retrying later", *key)
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
@@ -194,7 +193,7 @@ class LogCleaner:
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
         """Skip a log whose records or indexes are unreadable. Other disk errors are retried."""
         later = "retrying later" if may_try_again else "not retrying"
-        logger.error("Could not clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
+        logger.error("Could not clean %s-%d: %s; %s", child.log.topic, child.log.partition, reason, later)
         if not may_try_again:
             self._uncleanable.add(child.log)
 
@@ -262,9 +261,8 @@ class _Child:
             try:
                 self._process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                logger.warning(
-                    "The log cleaner process %d is blocked in disk I/O: check the disk", self._process.pid
-                )
+                blocked = self._process.pid
+                logger.warning("Log cleaner process %d is blocked in disk I/O: check the disk", blocked)
             self._close()
 
     def _read(self) -> None:
@@ -278,10 +276,10 @@ class _Child:
             try:
                 self._obey(json.loads(line))
             except StorageError as error:
-                logger.error("Cleaning %s-%d failed: %s", self.log.topic, self.log.partition, error)
+                logger.error("Could not clean %s-%d: %s", self.log.topic, self.log.partition, error)
                 self._process.kill()
             except Exception:
-                logger.exception("Cleaning %s-%d failed", self.log.topic, self.log.partition)
+                logger.exception("Could not clean %s-%d", self.log.topic, self.log.partition)
                 self._process.kill()
 
     def _obey(self, message: dict[str, Any]) -> None:
@@ -319,5 +317,5 @@ class _Child:
             try:
                 log_cleaning.discard(self.log)
             except StorageError as error:
-                logger.error("Cleaning %s-%d failed: %s", self.log.topic, self.log.partition, error)
+                logger.error("Could not clean %s-%d: %s", self.log.topic, self.log.partition, error)
         self._cleaner.exited(self)

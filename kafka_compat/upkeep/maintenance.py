@@ -113,8 +113,8 @@ class Maintenance:
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
-        """Start the schedule in a task of this owner."""
-        tasks.spawn("upkeep", self._run, OnFailure.RESTART)
+        """Start the schedule in a task of that owner."""
+        tasks.spawn("maintenance", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
         """Stop the work that runs outside the task."""
@@ -147,7 +147,8 @@ class Maintenance:
                     if steps is not None:
                         await self._long_work.finish(steps)
                 except Exception:
-                    log.exception("%s failed; retrying in %d ms", job.run.__name__, job.interval_ms)
+                    name = job.run.__name__.strip("_")
+                    log.exception("Maintenance job %s failed; retrying in %d ms", name, job.interval_ms)
 
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
@@ -163,8 +164,8 @@ class Maintenance:
                 try:
                     look(partition)
                 except StorageError as error:
-                    name = f"{partition.topic}-{partition.partition}"
-                    log.error("%s %s failed: %s (%s)", what, name, error, code_of(error).name)
+                    code = code_of(error).name
+                    log.error("Maintenance of %s failed during %s: %s (%s)", partition, what, error, code)
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
@@ -174,7 +175,7 @@ class Maintenance:
         def look(partition: Partition) -> None:
             partition.maybe_shrink_isr(now_ms)
 
-        return self._each("checking for lagging followers", look, self._replicas)
+        return self._each("the check for lagging followers", look, self._replicas)
 
     def _flush_due(self, now_ms: int) -> Steps[None]:
         def look(partition: Partition) -> None:
@@ -184,7 +185,7 @@ class Maintenance:
         # Skip most topics, which never use this setting.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
-        return self._each("flush of", look, self._replicas if asks_by_default else asking)
+        return self._each("a flush", look, self._replicas if asks_by_default else asking)
 
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
@@ -192,7 +193,7 @@ class Maintenance:
             # Wraps around: the first partitions may be examined twice in a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
-        return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms), some)
+        return self._each("a segment roll", lambda partition: partition.log.roll_if_due(now_ms), some)
 
     def _delete_due(self, now_ms: int) -> None:
         self._log_dirs.tick(self._clock.monotonic_ms())
@@ -202,7 +203,7 @@ class Maintenance:
             if partition.log.size_bytes:
                 partition.log.apply_retention(now_ms, partition.high_watermark)
 
-        return self._each("retention of", look, self._replicas)
+        return self._each("retention", look, self._replicas)
 
     def _compacted(self) -> Iterable[Partition]:
         """All partitions whose logs may be compacted."""
@@ -230,7 +231,7 @@ class Maintenance:
 
     def _expire_producers(self, now_ms: int) -> Steps[None]:
         return self._each(
-            "expiry of producers of",
+            "producer expiry",
             lambda partition: partition.log.producers.remove_expired(now_ms),
             self._replicas,
         )

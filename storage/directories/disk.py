@@ -70,7 +70,7 @@ class Disk:
         failure = LogDirFailure(f"log directory {self.path} is offline: {doing}: {error}")
         if self.failure is None:
             self.failure = failure
-            logger.error("%s", failure)
+            logger.error("Log directory %s went offline (%s): %s. Check the disk", self.path, doing, error)
             if self.on_failure is not None:
                 self.on_failure(self)
         return failure
@@ -87,7 +87,7 @@ class Disk:
         refusal = reason(message)
         if self.refusing is not reason:
             self.refusing = reason
-            logger.error("%s. Such operations are rejected until enough is available", refusal)
+            logger.error("Rejected an operation: %s. More may be rejected until the shortage ends", refusal)
         return refusal
 
     def accepted(self) -> None:

@@ -120,14 +120,14 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
             try:
                 remove(filesystem, path)
             except OSError as error:
-                logger.warning("Could not remove %s, retrying later: %s", path, error)
+                logger.warning("Could not remove %s: %s; retrying later", path, error)
                 directory.deletions.schedule(path, 0)
 
 
 def _is_directory(filesystem: Filesystem, path: str) -> bool:
     if filesystem.is_directory(path):
         return True
-    logger.warning("Ignored %s: it has the name of a log's directory but is a file", path)
+    logger.warning("Ignored %s: it is a file, but is named like a partition's directory", path)
     return False
 
 

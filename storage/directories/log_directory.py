@@ -338,11 +338,11 @@ class LogDirectory:
         try:
             yield from self._settle_truncations()
         except RefusedForNow as error:
-            logger.warning("Could not finish a truncation; retrying: %s", error)
+            logger.warning("Could not finish a truncation: %s; retrying", error)
         try:
             yield from self._removals.settle()
         except RefusedForNow as error:
-            logger.warning("Could not finish a deletion; retrying: %s", error)
+            logger.warning("Could not finish a deletion: %s; retrying", error)
 
     def _settle_truncations(self) -> Iterator[None]:
         waiting = list(self._truncations)

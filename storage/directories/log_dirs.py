@@ -253,7 +253,7 @@ class LogDirs:
     def _set_duplicate_aside(self, directory: LogDirectory, log: Log) -> None:
         path = directory.set_aside_at_start(log, STRAY_SUFFIX)
         logger.warning(
-            "Two directories hold %s-%d: renamed the shorter one to %s", log.topic, log.partition, path
+            "Two directories contain %s-%d: renamed the shorter one to %s", log.topic, log.partition, path
         )
 
     # --- create and delete
@@ -423,7 +423,7 @@ class LogDirs:
         try:
             directory.settle_at_end()
         except errors.RefusedForNow as error:
-            logger.warning("%s was not shut down cleanly: %s", directory.path, error)
+            logger.warning("Could not cleanly close log directory %s: %s", directory.path, error)
             return
         futures = [log for log in self.futures.values() if log.disk is directory.disk]
         changed = []

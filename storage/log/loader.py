@@ -113,7 +113,7 @@ class LogLoader:
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(
-                    "%s ended at %d, before its log start offset %d: continued it there",
+                    "Moved the end of %s from offset %d to its log start offset (%d)",
                     directory,
                     opening.end_offset,
                     log_start_offset,
@@ -191,7 +191,7 @@ class LogLoader:
         """Cut off the torn end of a closed segment, which something other than a broker has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
-            "%s has %d bytes but had %d when the broker stopped: kept %d bytes of complete batches",
+            "Found %s with %d bytes instead of %d after a shutdown; kept %d bytes of complete batches",
             segment.path(LOG_SUFFIX),
             segment.size_bytes,
             expected_bytes,

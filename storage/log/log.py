@@ -482,8 +482,8 @@ class Log:
         if damage != self._reported_damage:
             self._reported_damage = damage
             logger.error(
-                "Could not read %s: %s. Restore the file if you can; then restart the broker to recover the "
-                "rest",
+                "Could not read %s: %s. Restore the file if you can, then restart the broker to recover the "
+                "remaining records",
                 self.name,
                 damage,
             )
@@ -556,7 +556,7 @@ class Log:
         if not going:
             return []
         for segment, reason in going:
-            logger.info("%s: deleted the segment at %d, %s", self.name, segment.base_offset, reason.value)
+            logger.info("Deleted segment %d of %s: %s", segment.base_offset, self.name, reason.value)
         if len(going) == len(self.segments.all):
             try:
                 self.roll(now_ms)

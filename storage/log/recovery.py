@@ -128,7 +128,7 @@ class Opening:
     def _tell_gap(self, base_offset: int) -> None:
         if not self._compacts:
             logger.warning(
-                "%s: the records at offsets %d to %d are missing",
+                "Records are missing in %s: offsets %d to %d",
                 self._directory,
                 self.end_offset,
                 base_offset - 1,
@@ -162,10 +162,10 @@ class Opening:
         if corruption is not None:
             lost = size_bytes - segment.size_bytes
             logger.warning(
-                "%s: removed the last %d bytes of the segment at %d, after offset %d: %s",
-                self._directory,
+                "Removed the last %d bytes of segment %d of %s, after offset %d: %s",
                 lost,
                 segment.base_offset,
+                self._directory,
                 self.end_offset,
                 corruption,
             )
@@ -179,7 +179,7 @@ class Opening:
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
-            logger.warning("%s: dropped the segment at %d: %s", self._directory, segment.base_offset, reason)
+            logger.warning("Dropped segment %d of %s: %s", segment.base_offset, self._directory, reason)
             self.truncated_bytes += segment.size_bytes
             segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):

@@ -23,9 +23,9 @@ from kafka_compat.storage.config import LogConfig
 class DeletionReason(Enum):
     """The reason for deleting a segment."""
 
-    LOG_START_OFFSET = "below the log start offset"
-    RETENTION_TIME = "older than retention.ms"
-    RETENTION_SIZE = "beyond retention.bytes"
+    LOG_START_OFFSET = "it is below the log start offset"
+    RETENTION_TIME = "it is older than retention.ms"
+    RETENTION_SIZE = "it exceeds retention.bytes"
 
 
 class RetainedSegment(Protocol):

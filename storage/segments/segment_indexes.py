@@ -120,7 +120,7 @@ class SegmentIndexes:
             end = position + header.size_bytes
         if end < log_size_bytes:
             path = self._files.path(LOG_SUFFIX)
-            logger.warning("The last %d bytes of %s contain no complete batch", log_size_bytes - end, path)
+            logger.warning("Found no complete batch in the last %d bytes of %s", log_size_bytes - end, path)
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False

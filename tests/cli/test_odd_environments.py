@@ -100,7 +100,7 @@ def test_a_broker_serves_clients_even_if_its_output_streams_are_closed_or_unwrit
     assert code == 0
     assert "Traceback" not in errors and "Exception ignored" not in errors
     if streams in (">/dev/full", _NO_READER):
-        assert errors.count("Closed standard output, because writing to it failed") == 1
+        assert errors.count("Closed standard output because a write to it failed") == 1
 
 
 @pytest.mark.parametrize("environment", [_ASCII, {"PYTHONIOENCODING": "ascii"}], ids=["locale", "streams"])

@@ -153,7 +153,7 @@ def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, runni
     assert broker.ready_line.startswith("Broker 0 ready on PLAINTEXT://127.0.0.1:")
     code, errors = broker.stop()
     assert code == 0
-    assert "Unknown settings are ignored: num.partitons" in errors
+    assert "Ignored unknown settings: num.partitons" in errors
     assert "num.io.threads" not in errors
 
 

@@ -57,5 +57,5 @@ def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> 
 
 def test_settings_unlike_any_known_name_do_not_get_a_suggestion(start_broker: StartBroker) -> None:
     broker = start_broker({"quux": "1"})
-    [line] = [line for line in broker.log.read_text().splitlines() if "Unknown settings" in line]
-    assert line.endswith("Unknown settings are ignored: quux")
+    [line] = [line for line in broker.log.read_text().splitlines() if "unknown settings" in line]
+    assert line.endswith("Ignored unknown settings: quux")

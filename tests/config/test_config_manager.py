@@ -234,7 +234,7 @@ async def test_a_setting_without_effect_is_stored_and_logged(
 ) -> None:
     await world.set(TOPIC, "t", preallocate="true", retention_ms="5000")
     assert await world.value(TOPIC, "t", "preallocate") == ("true", ConfigSource.TOPIC)
-    assert "preallocate=true of topic t" in caplog.text
+    assert "preallocate=true for topic t" in caplog.text
     assert "retention.ms" not in caplog.text
 
 

@@ -46,7 +46,7 @@ def test_a_broker_serves_clients_with_a_stock_file(tmp_path: Path, name: str) ->
         _, errors = broker.communicate(timeout=20)
     assert "Broker 1 ready on PLAINTEXT://127.0.0.1:" in ready, errors
     assert broker.returncode == 0
-    assert "Unknown settings" not in errors
+    assert "unknown settings" not in errors
 
 
 def test_listeners_in_the_environment_replace_advertised_listeners_in_the_file(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_an_isolated_leader_loses_leadership_and_uncommitted_records(
 def test_a_broker_starts_a_new_session_after_expiry(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.expire_session(leader)
-    anew = f"Session with the metadata store expired: registering broker {leader} again"
+    anew = f"The metadata session expired; registering broker {leader} again"
     wait_until(lambda: anew in broker.log, PATIENCE_S, "it registers anew")
     wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})

@@ -143,7 +143,7 @@ def test_go_and_node_programs_pause_and_isolate_brokers(asking: Asking) -> None:
     wait_until(lambda: asking.partition()["leader"] != leader, PATIENCE_S, "another leads")
     asking("POST", f"/brokers/{leader}/mend")
     wait_until(lambda: asking.partition()["isr"] == EVERY, PATIENCE_S, "it is in sync again")
-    anew = f"Session with the metadata store expired: registering broker {leader} again"
+    anew = f"The metadata session expired; registering broker {leader} again"
     before = asking.cluster.log.count(anew)
     asking("POST", f"/brokers/{leader}/expire")
     wait_until(lambda: asking.cluster.log.count(anew) > before, PATIENCE_S, "it registers anew")

@@ -151,7 +151,7 @@ def sync_fails(disks: Disks) -> None:
 
 def _fails(disks: Disks, calls: list[str]) -> None:
     directory = disks.directory_in_use()
-    offline = disks.said(f"{directory} is offline")
+    offline = disks.said(f"{directory} went offline")
     while not offline():
         # A new segment may have come before strace was there: then once more, with the segment of now.
         with failing(disks.broker.pid, calls, "EIO", list(directory.glob("*/*.log"))):
@@ -163,7 +163,7 @@ def _fails(disks: Disks, calls: list[str]) -> None:
 def read_only(disks: Disks) -> None:
     """A directory in which nothing can be created: it goes offline when the next segment is due."""
     directory = disks.directory_in_use()
-    offline = disks.said(f"{directory} is offline")
+    offline = disks.said(f"{directory} went offline")
     folders = [directory, *directory.glob("*/")]
     for folder in folders:
         folder.chmod(0o555)
@@ -178,7 +178,7 @@ def read_only(disks: Disks) -> None:
 
 def all_fail(disks: Disks) -> None:
     """No disk left: the broker ends, and says so."""
-    stops = disks.said("Every log directory is offline: stopping the broker")
+    stops = disks.said("Stopping the broker: every log directory is offline")
     logs = [log for directory in disks.directories for log in directory.glob("*/*.log")]
     with failing(disks.broker.pid, ["write"], "EIO", logs):
         for directory in disks.directories:

@@ -44,7 +44,7 @@ def test_the_lifecycle_of_a_topic_is_logged(start_broker: StartBroker) -> None:
     lines = [line.split(" INFO ")[1] for line in lines_with(broker, "topic ")]
     assert lines == [
         "Created topic orders (3 partitions, 1 replica each)",
-        "Added 2 partitions to topic orders (5 now)",
+        "Added 2 partitions to topic orders (now 5)",
         "Created topic of-first-use (1 partition, 1 replica each)",
         "Deleted topic orders",
     ]
@@ -65,13 +65,13 @@ def test_rebalances_are_logged_with_generation_members_and_reason(start_broker: 
     join(first)
     second = member(broker)
     join(first, second)
-    wait_for(broker, "has 2 members")
+    wait_for(broker, "members: 2")
     second.close()
     while len(first.assignment()) < 2:
         first.poll(0.02)
     first.close()
-    wait_for(broker, "is empty")
-    told = [line.split("group shop: ")[1] for line in lines_with(broker, "group shop: ")]
+    wait_for(broker, "became empty")
+    told = [line.split("Group shop: ")[1] for line in lines_with(broker, "Group shop: ")]
     reasons = [line for line in told if line.startswith("preparing")]
     assert len(reasons) == len(told) - len(reasons), "each generation has a line of why, and one of what"
     assert reasons[0].startswith(
@@ -79,10 +79,10 @@ def test_rebalances_are_logged_with_generation_members_and_reason(start_broker: 
     )
     assert any("adding new member" in line and "generation 1" in line for line in reasons)
     assert any(re.search(r"member rdkafka-\S+ left", line) for line in reasons)
-    assert [line for line in told if "has 2 members" in line] == [
-        "generation 2 has 2 members, protocol range"
+    assert [line for line in told if "members: 2" in line] == [
+        "formed generation 2 (members: 2, protocol range)"
     ]
-    assert told[-1] == "generation 4 is empty"
+    assert told[-1] == "became empty in generation 4"
 
 
 def test_the_steps_of_a_shutdown_are_logged(start_broker: StartBroker) -> None:
@@ -102,7 +102,7 @@ def test_the_steps_of_a_shutdown_are_logged(start_broker: StartBroker) -> None:
         "Broker 1 stopped (N ms)",
     ]
     assert re.fullmatch(
-        r"Broker 1 is stopping: ended background tasks, closed [1-9]\d* connections \(N ms\)", closed
+        r"Broker 1 is stopping: ended background tasks, closed [1-9]\d* connections? \(N ms\)", closed
     )
     steps = [
         int(took) for line in lines_with(broker, "is stopping: ") for took in re.findall(r"(\d+) ms", line)

@@ -57,14 +57,14 @@ def test_the_threshold_can_be_changed_at_runtime(start_broker: StartBroker) -> N
     assert not lines_with(broker, "Slow request")
     set_threshold(broker, f"--add-config={SETTING}=0")
     produce(broker.address, 50)
-    told = wait_for(broker, "more slow requests")
+    told = wait_for(broker, "Further slow requests")
     first = lines_with(broker, "Slow request")[0]
     assert re.search(
-        r"WARNING Slow request: \w+ v\d+ of client \S+ \(User:ANONYMOUS\) from 127\.0\.0\.1, listener "
-        r"PLAINTEXT, took \d+ ms, \d+ bytes in and \d+ out$",
+        r"WARNING Slow request: \w+ v\d+ from client \S+ \(User:ANONYMOUS\) at 127\.0\.0\.1 on listener "
+        r"PLAINTEXT took \d+ ms \(bytes received: \d+, bytes sent: \d+\)$",
         first,
     )
-    left_out = sum(int(line.split(" more slow")[0].split()[-1]) for line in told)
+    left_out = sum(int(line.split("Further slow requests: ")[1].split(";")[0]) for line in told)
     assert left_out + len(lines_with(broker, "Slow request")) >= 50
     set_threshold(broker, f"--delete-config={SETTING}")
     before = broker.log.read_text()

@@ -54,8 +54,8 @@ def test_only_changes_in_the_outcome_are_logged(caplog: pytest.LogCaptureFixture
     assert [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records] == [
         ("WARNING", "Could not push metrics to http"),
         ("INFO", "Pushed metrics to http"),
-        ("WARNING", "http"),
+        ("WARNING", "The collector at http"),
         ("WARNING", "Could not push metrics to http"),
         ("INFO", "Pushed metrics to http"),
-        ("WARNING", "http"),
+        ("WARNING", "The collector at http"),
     ]

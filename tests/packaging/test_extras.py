@@ -63,7 +63,7 @@ def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     )
     assert installed.run(installed.python, "-c", ask).strip() == "[]"
     said = installed.serve(tmp_path / "data")
-    assert ("Using the event loop of uvloop" in said) == (extra == "[fast]")
+    assert ("Using the uvloop event loop" in said) == (extra == "[fast]")
     endpoint = "--override=kafka.compat.otlp.endpoint=http://127.0.0.1:4318"
     said = installed.run(installed.program, "serve", "--ephemeral", endpoint, exit_code=2)
     assert "kafka.compat.otlp.endpoint=http://127.0.0.1:4318 requires more packages" in said

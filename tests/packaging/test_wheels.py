@@ -34,7 +34,7 @@ def test_the_compiled_wheel_runs_compiled_code(tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[fast] @ file://{compiled}")
     asked = "import kafka_compat.storage.log.log as log; print(log.__file__)"
     assert installed.run(installed.python, "-c", asked).strip().endswith(".so")
-    assert "Using the event loop of uvloop" in installed.serve(tmp_path / "data")
+    assert "Using the uvloop event loop" in installed.serve(tmp_path / "data")
 
 
 @pytest.mark.timeout(600)

@@ -71,7 +71,7 @@ def test_sigterm_under_load_exits_with_0_without_losing_acknowledged_records(
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
     broker.start()
-    assert "Unclean shutdown" not in broker.process.tail()
+    assert "unclean shutdown" not in broker.process.tail()
     with Connection(broker.address) as connection:
         for load in loads:
             values = values_of(connection, load.topic)

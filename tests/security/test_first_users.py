@@ -121,4 +121,4 @@ async def test_a_missing_users_file_is_reported(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)
-    assert "the file does not exist; users stay unchanged" in caplog.text
+    assert "Did not import users" in caplog.text

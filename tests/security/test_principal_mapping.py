@@ -248,7 +248,7 @@ def test_a_rule_that_takes_exponential_time_is_reported(caplog: pytest.LogCaptur
             PrincipalMapper(rules)
         assert caplog.text == ""
         PrincipalMapper("RULE:^(a+)+$/b/")
-    assert "RULE:^(a+)+$/b/ has nested quantifiers" in caplog.text
+    assert "Rule RULE:^(a+)+$/b/ in ssl.principal.mapping.rules has nested quantifiers" in caplog.text
 
 
 def test_line_terminators_are_those_of_java() -> None:

@@ -71,7 +71,7 @@ def test_listeners_with_sasl_require_certificates_only_if_configured(
 def test_insecure_protocols_stay_disabled(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert settings(ssl__enabled__protocols="TLSv1.2,TLSv1.1,TLSv1").protocols == ("TLSv1.2",)
-    assert "TLSv1.1, TLSv1 are no longer secure" in caplog.text
+    assert "ssl.enabled.protocols: TLSv1.1, TLSv1" in caplog.text
     assert settings(ssl__enabled__protocols="TLSv1.3, TLSv1.2").protocols == ("TLSv1.2", "TLSv1.3")
     assert settings(ssl__enabled__protocols="", ssl__protocol="TLSv1.2").protocols == ("TLSv1.2",)
 

@@ -230,11 +230,11 @@ def test_a_broker_that_zookeeper_rejects_later_logs_it_and_recovers(tmp_path: Pa
         users[USER] = "another"
         server.restart(kill=True)
         wait_until(
-            lambda: "Could not register the broker again; retrying: LoginFailed(" in _log(broker),
+            lambda: "Could not register the broker again: LoginFailed(" in _log(broker),
             60,
             "it says so",
         )
-        assert f"ZooKeeper at 127.0.0.1 rejects the login of {USER}" in _log(broker)
+        assert f"ZooKeeper at 127.0.0.1 rejected the login of {USER}" in _log(broker)
         assert "kafka.compat.zookeeper.sasl.jaas.config" in _log(broker)
         assert "another" not in _log(broker)
         assert PASSWORD not in _log(broker)

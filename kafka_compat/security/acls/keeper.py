@@ -162,7 +162,7 @@ class Keeper:
             async with self._lock:
                 await self._update(pattern, change)
         except Exception as error:
-            return as_kafka_error(error, f"changing the ACLs of {pattern}")
+            return as_kafka_error(error, f"Changing the ACLs on {pattern}")
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:
@@ -179,7 +179,7 @@ class Keeper:
                 # If the response was lost, the change may exist in the store, together with its notice.
                 continue
             if wanted != known.entries:
-                log.info("Changed the ACLs on %s: %d now", pattern, len(wanted))
+                log.info("Changed the ACLs on %s (total: %d)", pattern, len(wanted))
             self._know(pattern, Known(wanted, version))
             return
         problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"
@@ -249,7 +249,7 @@ class Keeper:
                 resource_type = acls.resource_type(name)
                 if resource_type is None:
                     problem = MalformedNode(f"{folder}/{name}", "is not a resource type")
-                    self._malformed.report(problem, NO_VERSION, "it is ignored")
+                    self._malformed.report(problem, NO_VERSION, "its ACLs are ignored")
                     continue
                 found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
         await asked_for_all(found, self._reread, _READS_AT_ONCE)

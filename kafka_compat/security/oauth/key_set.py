@@ -88,8 +88,8 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # any error: the other keys remain valid
-        log.warning("Ignored a key of the JWKS, kid %.100r: %s", kid, error)
+    except Exception as error:  # Whatever the error: the other keys are valid.
+        log.warning("Ignored a key of the JWKS (kid %.100r): %s", kid, error)
         return None
     named = member.get("alg")
     if named is not None:
@@ -175,7 +175,7 @@ class KeySet:
             await asyncio.sleep(pause_ms / 1000)
             waited_ms += pause_ms
             pause_ms = max(1, pause_ms * 2)
-        log.warning("Could not fetch the keys of %s, which stay unchanged: %s", source.place.url, problem)
+        log.warning("Could not fetch keys from %s: %s; keeping the previous keys", source.place.url, problem)
 
     async def _fetch(self) -> None:
         self._early.fetching(self._monotonic_ms())
@@ -186,5 +186,5 @@ class KeySet:
             raise Unreachable(f"its response is invalid: {error}") from None
         self._early.fetched(key.kid for key in keys)
         if [key.kid for key in keys] != [key.kid for key in self._keys]:
-            log.info("The issuer at %s has %d keys", self._source.place.url, len(keys))
+            log.info("Fetched new keys from %s (keys: %d)", self._source.place.url, len(keys))
         self._keys = keys

@@ -110,11 +110,11 @@ class TokenSource:
                     await self.open()
                     break
                 except Unreachable as error:
-                    log.error("Could not fetch a token for other brokers from %s: %s", self.url, error)
+                    log.error("Could not fetch the inter-broker token from %s: %s; retrying", self.url, error)
                     await asyncio.sleep(AGAIN_S)
             # Otherwise, tokens that have expired on arrival would be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
-                log.error("The token from %s has already expired: check the clocks", self.url)
+                log.error("Received an expired OAuth token from %s. Check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)
 
     async def _fetched(self) -> AccessTokenText:

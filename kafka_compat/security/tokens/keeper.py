@@ -136,7 +136,7 @@ class Keeper:
                 await self._write_new(token.token_id, stores.Create(path, data))
                 known = self._know(token, 0)
         await asyncio.to_thread(known.prepare)
-        log.info("Created delegation token %s of %s", token.token_id, owner)
+        log.info("Created delegation token %s for %s", token.token_id, owner)
         return Issued(token, known.hmac)
 
     async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
@@ -233,7 +233,7 @@ class Keeper:
                     if self._known.get(known.token.token_id) is known:
                         await self._replace(known, None)
             except stores.MetadataStoreError as error:
-                log.info("Could not remove expired delegation tokens; retrying later: %r", error)
+                log.info("Could not remove expired delegation tokens: %r; retrying later", error)
                 return
 
     # --- changes by other brokers

@@ -159,5 +159,6 @@ def test_each_version_of_a_node_is_reported_once(caplog: pytest.LogCaptureFixtur
     for version in (0, 0, 1, 1, 1):
         nodes.report(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")
     assert [record.getMessage() for record in caplog.records] == [
-        "/brokers/topics/t: it is bad; the topic is left as it is until the node is repaired"
+        "Found an invalid node: /brokers/topics/t: it is bad; the topic is left as it is until the node is "
+        "repaired"
     ] * 2

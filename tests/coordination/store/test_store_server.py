@@ -287,7 +287,7 @@ async def test_invalid_bytes_close_only_their_connection(
     with caplog.at_level(logging.ERROR):
         harmful.asking._transport.write(noise)  # type: ignore[union-attr]
         await asyncio.wait_for(went.wait(), 10)
-    assert "Closed a connection between processes of this machine" in caplog.text
+    assert "Closed the connection between a broker process and its supervisor" in caplog.text
     await asyncio.wait_for(harmful.asking.ended.wait(), 10)
     assert other.state is SessionState.CLOSED
     assert await session.exists("/victim")

@@ -135,7 +135,7 @@ async def test_a_mismatch_of_sasl_settings_with_the_server_is_reported(tmp_path:
     for server in (without, demanding):
         await asyncio.to_thread(server.wait_ready)
     try:
-        with pytest.raises(stores.LoginFailed, match="JAAS file has a section Server"):
+        with pytest.raises(stores.LoginFailed, match="JAAS file has a section named Server"):
             await connect(without.address, StoreSecurity(LOGIN))
         stranger = await connect(demanding.address, OPEN)
         with pytest.raises(stores.LoginFailed, match=r"kafka\.compat\.zookeeper\.sasl\.jaas\.config"):
