@@ -94,7 +94,7 @@ class EmptyGroupStored(NamedTuple):
 
 
 class Rebalance:
-    """The rebalance state machine. `timers.wake_at_ms` says when `tick` is due.
+    """The rebalance state machine. `timers.wake_at_ms` is the time when `tick` is due.
 
     `state_timestamp_ms` is the wall-clock time of the last transition, -1 if an old record has none.
     `subscribed_topics` is None if the group's subscription cannot be determined.

@@ -27,7 +27,7 @@ async def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            # Kafka fails on such a request, too.
+            # Kafka also fails on such a request.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owner = Principal(request.owner_principal_type, request.owner_principal_name)
     response = CreateDelegationTokenResponse(

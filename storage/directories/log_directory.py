@@ -78,7 +78,7 @@ class _PendingTruncation(NamedTuple):
 
 
 class LogDirectory:
-    """One log directory. Methods are called on the loop unless they say otherwise."""
+    """One log directory. Methods are called on the loop unless stated otherwise."""
 
     def __init__(
         self,

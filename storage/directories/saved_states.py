@@ -3,7 +3,7 @@
 Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
 logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
 state replaces the files that differ. Later writes change neither the state nor files that it shares with
-other states (see `log.fork`). The logs are then as after a clean stop.
+other states (see `log.fork`). The logs are then as after a clean shutdown.
 
 A state exists once its directory has its final name; the first log directory comes last. A marker names the
 state that is being returned to: if the process is killed midway, the return starts again. Nothing is synced

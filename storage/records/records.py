@@ -140,9 +140,9 @@ def build_batch(
     leader_epoch: int = -1,
     level: int | None = None,
 ) -> bytes:
-    """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1` and so on.…
+    """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1` and so on.
 
-    Raises ValueError without records. `level` is the compression level; None for the codec's default.
+    Raises ValueError if there are no records. `level` is the compression level; None for the codec's default.
     """
     records = list(records)
     if not records:
