@@ -463,6 +463,9 @@ class Cluster:
             return True
         if self.power_failing is not None:
             return False
+        if broker.up and any(held.is_leader and held.in_sync.pending for held in broker.replicas):
+            # The controller may accept this ISR later, which may be of this broker alone.
+            return False
         alive = self.controller.alive
         for isr in self.controller.isrs():
             others = [self.brokers[member] for member in isr if member != broker.broker_id]
