@@ -1,7 +1,7 @@
 """Controller procedures for brokers that join, fail, restart or shut down.
 
 Rules:
-- A new broker receives the metadata of all partitions before the LeaderAndIsr of its own partitions.
+- A new broker receives the metadata of all partitions before LeaderAndIsr for its own partitions.
 - Partitions led by a failed broker get new leaders first; then the broker is removed from the other ISRs.
 - A broker that returns with a higher epoch before its failure was detected is handled as failed, then as new.
 - A broker that is shutting down still receives requests, but never becomes leader and never joins an ISR.
@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """Adopt the list of all registered brokers."""
+        """Process a change of the registered brokers. `registered` contains all of them."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()
@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leadership from a broker that is shutting down, and reply with the partitions still led."""
+        """Move leadership from a broker that is shutting down. Replies with the partitions it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:
@@ -98,7 +98,7 @@ class Brokers:
         yield from self._replicas.move(self._context.replicas_on(brokers), ReplicaPhase.ONLINE)
 
     def answered(self, answer: LeaderAndIsrAnswered) -> Procedure[None]:
-        """Handle a broker's response with its replicas on failed disks."""
+        """Handle a broker's response that reports replicas on failed disks."""
         context = self._context
         if answer.error != ControllerError.NONE or answer.broker_id not in context.brokers:
             return

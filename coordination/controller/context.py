@@ -23,7 +23,7 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""An empty list of writes, which follows the same rules as other writes. Its outcome is meaningless."""
+"""An empty list of writes, handled like any other. Its outcome must be ignored."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
@@ -31,7 +31,7 @@ AT_ONCE = 500
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Batches of `AT_ONCE` items, each with whether a `PAUSE` must follow, which small inputs never need."""
+    """Yield batches of at most `AT_ONCE` items, each with a flag: whether a `PAUSE` must follow."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
@@ -59,7 +59,7 @@ class ReplicaPhase(Enum):
 
 
 class ControllerContext:
-    """The controller's state in one term. `brokers` are all registered brokers, even if shutting down."""
+    """The controller's state in one term. `brokers` includes brokers that are shutting down."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.settings = settings
@@ -80,14 +80,14 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """IDs of the most recently deleted topics. Data read earlier about them is outdated."""
+        """IDs of the most recently deleted topics. Data that was read about them earlier is outdated."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
         """The number of unclean leader elections."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Shared assignments and states, because most partitions have the same ones."""
+        """Assignments and states by value: most partitions share a few of them."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
@@ -116,7 +116,7 @@ class ControllerContext:
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
-        """Whether the replica's broker is alive and its log directory works."""
+        """Whether the replica's broker is alive and the replica's log directory works."""
         if broker not in self.brokers or (broker in self.shutting_down and not or_shutting_down):
             return False
         return partition not in self.offline_dirs.get(broker, ())
@@ -134,7 +134,7 @@ class ControllerContext:
     # Topics and assignments
 
     def add_topic(self, topic: TopicState) -> list[TopicPartition]:
-        """Add a topic, or its new partitions. Returns the added partitions."""
+        """Add a topic, or new partitions of a known topic, and return the added partitions."""
         self.topic_ids[topic.name] = topic.topic_id
         if topic.topic_id is not None:
             self.topic_names[topic.topic_id] = topic.name
@@ -177,7 +177,7 @@ class ControllerContext:
         return [partition for topic in sorted(self.assignments) for partition in self.partitions_of(topic)]
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic, in order; none if it is unknown."""
+        """The partitions of a topic, in order; empty if the topic is unknown."""
         return [TopicPartition(topic, index) for index in sorted(self.assignments.get(topic, ()))]
 
     def exists(self, partition: TopicPartition) -> bool:
@@ -185,7 +185,7 @@ class ControllerContext:
         return partition.partition in self.assignments.get(partition.topic, ())
 
     def assignment(self, partition: TopicPartition) -> outcomes.Assignment:
-        """The partition's replicas; none if it is unknown."""
+        """The partition's replicas; empty if the partition is unknown."""
         return self.assignments.get(partition.topic, {}).get(partition.partition, outcomes.Assignment(()))
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
@@ -200,7 +200,7 @@ class ControllerContext:
         return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
 
     def write_assignment(self, partition: TopicPartition, assignment: outcomes.Assignment) -> None:
-        """Adopt an assignment and write its topic's node."""
+        """Set a partition's assignment, and write the topic's node."""
         self.assignments[partition.topic][partition.partition] = assignment
         self.write_topic(partition.topic)
 
@@ -217,7 +217,7 @@ class ControllerContext:
         self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
 
     def unclean_allowed(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may become leader, which may lose records."""
+        """Whether a replica that is not in sync may become leader, at the risk of losing records."""
         return self.unclean_topics.get(topic, self.unclean_default)
 
     # Leaders
@@ -227,7 +227,7 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The leader epoch for StopReplica; special values for a deletion and a missing leader."""
+        """The leader epoch to send in StopReplica: a special value for a deletion or a missing leader."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
@@ -241,8 +241,8 @@ class ControllerContext:
 def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-    """Request the writes of partition states. Returns the written states with their new partition epochs, and
-    the partitions whose nodes had other content. The context is updated with both.
+    """Write partition states. Returns the written states with their new partition epochs, and the states of
+    partitions whose nodes had different content. Updates the context with both.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []
@@ -269,8 +269,8 @@ def change_states(
     partitions: Iterable[TopicPartition],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Write the result of `decide` for each partition's state, and call `decide` again if the node had other
-    content. A result of None leaves the partition unchanged. Returns the written states.
+    """Write the state that `decide` returns for each partition (None: leave it unchanged), and call `decide`
+    again if the node had different content. Returns the written states.
     """
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)

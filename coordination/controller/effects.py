@@ -12,7 +12,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """Each partition's current state, or the error; `error` applies to the whole request."""
+    """The current state of each partition, or its error. `error` applies to the whole request."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, PartitionState | ControllerError] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The result for each partition. In a request for all partitions, partitions without need are omitted."""
+    """The result for each partition. If all were requested, partitions that need no election are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A partition state to write if its node has the version `expected_partition_epoch`. With CREATE (-1),
-    the node and its missing parents are created. `state.partition_epoch` is not part of the data.
+    """A partition state, to be written if its node has the version `expected_partition_epoch`. CREATE (-1)
+    creates the node and its missing parents. `state.partition_epoch` is not part of the data.
     """
 
     partition: TopicPartition
@@ -92,7 +92,7 @@ class WriteTopic:
 @dataclass(frozen=True, slots=True)
 class DeleteTopicNodes:
     """Delete the nodes of a topic that all brokers have deleted: /brokers/topics/T with all nodes below it,
-    /config/topics/T, and last /admin/delete_topics/T, guarded by the version of /controller_epoch.
+    /config/topics/T, and finally /admin/delete_topics/T, guarded by the version of /controller_epoch.
     """
 
     topic: str
@@ -123,7 +123,7 @@ class WriteReassignments:
 
 
 class BrokerEpoch(NamedTuple):
-    """The destination of a request: a broker in the registration that the epoch identifies."""
+    """The destination of a request: one registration of a broker, identified by its epoch."""
 
     broker_id: int
     epoch: int
@@ -161,8 +161,8 @@ class StopReplicaPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendLeaderAndIsr:
-    """LeaderAndIsr to one broker, whose response is returned as LeaderAndIsrAnswered. `live_leaders` are the
-    live brokers that lead any of the partitions.
+    """Send LeaderAndIsr to one broker. Its response is returned as LeaderAndIsrAnswered. `live_leaders` are
+    the live brokers that lead any of the partitions.
     """
 
     broker: BrokerEpoch
@@ -173,7 +173,7 @@ class SendLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """The same UpdateMetadata to each broker. Responses are not returned."""
+    """Send the same UpdateMetadata to each broker. Responses are not returned."""
 
     brokers: tuple[BrokerEpoch, ...]
     controller_epoch: int
@@ -183,7 +183,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker. If any partition is deleted, StopReplicaAnswered follows."""
+    """Send StopReplica to one broker. If it deletes a partition, its response is a StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -192,7 +192,7 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The reply to the event with this request ID."""
+    """Reply to the event with this request ID."""
 
     request_id: Hashable
     value: ReplyValue

@@ -41,7 +41,7 @@ class Resigned:
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
     """The registered brokers changed. All of them are listed. A known ID with a higher epoch is a broker that
-    returned before its failure was detected; with the same epoch, changed endpoints or features are adopted.
+    returned before its failure was detected; with the same epoch, its endpoints or features changed.
     """
 
     brokers: tuple[BrokerInfo, ...]
@@ -61,7 +61,7 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """The data of a known topic's node changed. Only new partitions are adopted."""
+    """The data of a known topic's node changed. Only added partitions are processed."""
 
     topic: TopicState
 
@@ -156,7 +156,7 @@ class ReassignmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class UncleanConfigChanged:
-    """The present unclean.leader.election.enable of the broker, and of the topics that override it."""
+    """The current unclean.leader.election.enable of the broker, and of the topics that override it."""
 
     default: bool
     topics: Mapping[str, bool]
@@ -174,7 +174,7 @@ class LeaderAndIsrAnswered:
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
     """A broker's response to SendStopReplica, at least for the partitions with `delete`. A request without a
-    response causes no such event; it is sent again until the broker is unregistered.
+    response causes no such event: it is sent again until the broker is unregistered.
     """
 
     broker_id: int
@@ -200,15 +200,15 @@ class IsrChangesFound:
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """State nodes that could not be read at the election can be read now, with this content."""
+    """State nodes that were unreadable at the election are readable now, with this content."""
 
     states: Mapping[TopicPartition, PartitionState]
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceTick:
-    """The leader imbalance check is due (auto.leader.rebalance.enable; every
-    leader.imbalance.check.interval.seconds, first 5 s after the election).
+    """The leader imbalance check is due: with auto.leader.rebalance.enable, 5 s after the election and then
+    every leader.imbalance.check.interval.seconds.
     """
 
 

@@ -21,7 +21,7 @@ class Elected(NamedTuple):
 def elect_leader(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], *, unclean_allowed: bool = False
 ) -> Elected | None:
-    """Elect a leader for a partition without one. None if no replica is eligible."""
+    """Elect a leader for a partition without one. Returns None if no replica is eligible."""
     in_sync = tuple(broker for broker in isr if broker in alive)
     for broker in replicas:
         if broker in in_sync:
@@ -34,7 +34,7 @@ def elect_leader(
 
 
 def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]) -> Elected | None:
-    """Elect the preferred leader. None if it is not alive or not in sync. The ISR is unchanged."""
+    """Elect the preferred leader, or return None if it is not alive and in sync. The ISR is unchanged."""
     if replicas and replicas[0] in alive and replicas[0] in isr:
         return Elected(replicas[0], tuple(isr))
     return None
@@ -43,7 +43,7 @@ def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collecti
 def elect_on_shutdown(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], leaving: Collection[int]
 ) -> Elected | None:
-    """Elect a new leader for a partition of a departing broker. None if no other replica is in sync."""
+    """Elect a new leader for a departing broker's partition. Returns None if no other replica is in sync."""
     in_sync = tuple(broker for broker in isr if broker not in leaving)
     for broker in replicas:
         if broker in alive and broker in in_sync:
@@ -54,7 +54,7 @@ def elect_on_shutdown(
 def elect_for_reassignment(
     new_replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]
 ) -> Elected | None:
-    """Elect a leader among the target replicas of a reassignment. None if none of them is in sync."""
+    """Elect a leader among a reassignment's target replicas, or return None if none of them is in sync."""
     for broker in new_replicas:
         if broker in alive and broker in isr:
             return Elected(broker, tuple(isr))

@@ -1,11 +1,11 @@
 """The controller as a state machine without I/O, which elects partition leaders: events in, effects out.
 
-Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
+Its behavior is that of Kafka 3.9's controller in ZooKeeper mode. Rules:
 - Effects must be applied in order, also across calls of `handle`.
 - A state is sent to brokers only after it was written. Until the StatesWritten of a WriteStates arrives,
   other events are queued in order; nothing else delays events.
-- If the version of a partition's node differs from the known one, the node is authoritative: its state is
-  adopted and the decision is repeated.
+- If the version of a partition's node differs from the known version, the node is authoritative: the
+  controller takes over its state and decides again.
 - A term begins with Elected, which contains the whole state. Metadata is sent before any LeaderAndIsr.
 - Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """The numbers of pending deletions and of deletions that are ineligible at present."""
+    """The numbers of pending deletions and of deletions that are currently ineligible."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -94,7 +94,7 @@ class Controller:
         )
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The name of the topic with the ID, for AlterPartition."""
+        """The name of the topic with this ID, for AlterPartition."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
@@ -265,7 +265,7 @@ class _Term:
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
-        """Adopt these partitions, as at the beginning of a term."""
+        """Take over these partitions and their states, as at the beginning of a term."""
         context = self.context
         found = {
             partition: state

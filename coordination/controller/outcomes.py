@@ -94,7 +94,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """Controller settings, under Kafka's names.
+    """Controller settings, with Kafka's names.
 
     `leader_imbalance_per_broker_percentage`: if more than this share of a broker's preferred partitions is
     led elsewhere, RebalanceTick returns their leadership to the broker.

@@ -55,7 +55,7 @@ class Partitions:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the states of partitions that the controller adopts."""
+        """Set the initial states of the partitions: online, offline, or new if they have no state node."""
         context = self._context
         for partition in partitions:
             state = context.states.get(partition)
@@ -85,8 +85,8 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Elect leaders by the strategy, and the first leaders of new partitions. Returns partitions with
-        leaders.
+        """Elect leaders by the strategy, and the first leaders of new partitions. Returns the partitions that
+        have leaders.
         """
         context = self._context
         movable = self._movable(partitions, PartitionPhase.ONLINE)

@@ -78,7 +78,7 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            # Checked here, because the node may have been written by a client other than the legacy tool.
+            # Check the targets here, because a client other than the legacy tool may have written the node.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"Could not reassign {partition} to {list(target)}: {outcome.error.name}")
@@ -98,7 +98,7 @@ class Reassignments:
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """The assignments of those of these partitions (None: of all) that are being reassigned."""
+        """The assignments of the partitions being reassigned, among these (None: all)."""
         wanted = self._context.reassigning if partitions is None else partitions
         assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
@@ -187,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Increase the leader epoch, and notify all replicas (added ones as new)."""
+        """Increase the leader epoch, and notify all replicas. Added replicas are marked as new."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -215,8 +215,8 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """The reason, in the words of Kafka's tools, that replicas on the brokers `present` cannot move to these
-    brokers; None if they can.
+    """The reason why replicas on the brokers `present` cannot move to these brokers, in the words of Kafka's
+    tools; None if they can.
     """
     problem = None
     added = [broker for broker in target if broker not in present]

@@ -2,7 +2,7 @@
 
 Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
 - non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
-- new -> online: no request, as it was sent before. Other -> online: its broker gets LeaderAndIsr.
+- new -> online: no request, because it was already sent. Other -> online: its broker gets LeaderAndIsr.
 - any except deleted -> offline: its broker gets StopReplica, and the replica leaves the ISR with a higher
   leader epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the
   partition has no leader.
@@ -47,7 +47,7 @@ class Replicas:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the states of replicas of adopted partitions. An offline replica is ineligible for deletion."""
+        """Set the replicas' initial states: online, or ineligible for deletion if the broker is offline."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)

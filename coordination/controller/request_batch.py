@@ -2,7 +2,7 @@
 
 Rules:
 - LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
-- Every LeaderAndIsr is accompanied by an UpdateMetadata of the same partitions to all brokers.
+- Every LeaderAndIsr is accompanied by an UpdateMetadata for the same partitions to all brokers.
 - Requests are never sent to unregistered brokers, which receive the whole state when they return.
 - A partition that is new (or deleted) in any merged request is new (or deleted) in the result.
 """
@@ -29,7 +29,7 @@ class RequestBatch:
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
     ) -> None:
-        """Send LeaderAndIsr of a partition to these brokers, and UpdateMetadata to all."""
+        """Send LeaderAndIsr for a partition to these brokers, and UpdateMetadata to all."""
         context = self._context
         assignment = context.assignment(partition)
         topic_id = context.topic_ids.get(partition.topic)

@@ -1,4 +1,4 @@
-"""Leader elections on request (ElectLeaders, KIP-460, or the legacy tool's node) and by imbalance.
+"""Leader elections on request (ElectLeaders, KIP-460, or the legacy tool's node) and on leader imbalance.
 
 A partition needs a preferred election if its leader is not its first replica, and an unclean election if it
 has no live leader.
@@ -65,7 +65,7 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Return leadership to preferred brokers above the allowed share of partitions led elsewhere."""
+        """Return leadership to each broker whose share of partitions led elsewhere exceeds the limit."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():

@@ -2,7 +2,7 @@
 
 Rules:
 - After the request, the topic's partitions have no leader; metadata reports this to clients.
-- Every replica's broker is asked to delete the log. The topic's nodes are deleted when all logs are.
+- Every replica's broker is asked to delete the log. The topic's nodes are deleted once all logs are deleted.
 - A topic is ineligible while any of its brokers is offline or a replica could not be deleted. Deletion
   resumes when the broker returns.
 - A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. A

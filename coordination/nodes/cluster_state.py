@@ -44,7 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """This state with the additional partitions in `found`, which were added meanwhile."""
+        """This state, with the partitions that only `found` contains because they were added meanwhile."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})

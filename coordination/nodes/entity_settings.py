@@ -7,7 +7,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 
 
 async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
-    """The settings in the node at `path`; none if it is missing. Raises MalformedNode, MetadataStoreError."""
+    """The settings in the node; empty if it is missing. Raises MalformedNode, MetadataStoreError."""
     try:
         data, _ = await store.get(path)
     except NoNode:

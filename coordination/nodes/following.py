@@ -49,8 +49,8 @@ class Notices:
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Process new notices. `watch` is called when there may be more. After a MetadataStoreError, the
-        unprocessed notices are still new.
+        """Process new notices. `watch` is called when there may be more notices. After a MetadataStoreError,
+        the unprocessed notices are still new.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
@@ -65,15 +65,15 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """The names of the notices. Other names, which would sort wrongly among them, are ignored."""
+        """The names of the notices. Other nodes are ignored, because their names would sort incorrectly."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:
-    """Calls `read_all`, then passes each new notice to `notices` and then calls `read_again`, which rereads
-    nodes without notices and is also called after `wake`. `what` is the name in the log; `paths` are parent
-    nodes, created if missing.
+    """Calls `read_all`, then processes changes: each new notice with `notices`, and then `read_again`, which
+    rereads nodes without notices and is also called after `wake`. `what` is the name in the log. The parent
+    nodes `paths` are created if they are missing.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Following:
             self.wake()
 
     async def _begin(self) -> None:
-        """Read all nodes in a new session. The notices of changes made meanwhile are processed later."""
+        """Read all nodes in a new session. The notices of concurrent changes are processed later."""
         session_id = self._store.session_id
         self._store.on_state(self._session_changed)
         self._unwatched.update(self._notices)

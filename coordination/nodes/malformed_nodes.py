@@ -1,8 +1,8 @@
 """Malformed nodes of the metadata store: the exception, and logging.
 
-Any client with write access to the store can create a malformed node. It affects only the topic, broker or
-request that it represents. It is logged with its path, once per version, and takes effect again once it is
-repaired.
+Any client with write access to the store can create a malformed node. Such a node affects only the topic,
+broker or request that it represents. It is logged with its path, once per version, and takes effect again
+once it is repaired.
 """
 
 import logging

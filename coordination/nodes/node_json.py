@@ -1,7 +1,7 @@
 """JSON payloads of nodes, encoded as by Kafka, and decoded field by field with the node's path in errors.
 
-As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and the known fields
-of a node of a newer version are read.
+As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and nodes of newer
+versions are read for their known fields.
 """
 
 import json
@@ -24,7 +24,7 @@ def encode_json(values: Mapping[str, Any]) -> bytes:
 
 
 def is_number(text: str, highest: int) -> bool:
-    """Whether a text is a number in decimal digits, up to `highest`."""
+    """Whether a string is a decimal number no greater than `highest`."""
     return text.isascii() and text.isdecimal() and len(text) <= len(str(highest)) and int(text) <= highest
 
 
@@ -72,7 +72,7 @@ class NodeObject:
         return value
 
     def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
-        """A number from 0 to `high`, as text or number."""
+        """An integer from 0 to `high`, stored as a string or a number."""
         value = self._field(name, None)
         if isinstance(value, str) and is_number(value, high):
             value = int(value)
@@ -81,11 +81,11 @@ class NodeObject:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text without characters that cannot be encoded again."""
+        """A string without characters that cannot be encoded again."""
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; empty if the field is missing."""
+        """A list of strings; empty if the field is missing."""
         return [self._text(name, item) for item in self._list(name, [])]
 
     def brokers(self, name: str) -> tuple[int, ...]:

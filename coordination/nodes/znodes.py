@@ -63,9 +63,9 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Maximum number of missing partitions, for each of which brokers keep an entry."""
+"""Maximum number of missing partitions in a topic: brokers keep an entry for each of them."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
-"""The maximum last ID of a block, so that another block can follow."""
+"""Maximum last ID of a block; leaves room for another block."""
 
 #: The entity name of the default settings of all brokers, users, clients or addresses.
 DEFAULT_ENTITY = "<default>"
@@ -146,7 +146,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 
 def decode_cluster_id(data: bytes | None) -> str:
-    """The cluster's id."""
+    """The cluster's ID."""
     return NodeObject.parse(CLUSTER_ID, data).text("id")
 
 
@@ -198,7 +198,7 @@ def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> Broker
 
 
 def encode_topic(topic: TopicState) -> bytes:
-    """/brokers/topics/T, version 3; version 2 without a topic id."""
+    """/brokers/topics/T, version 3; version 2 without a topic ID."""
     return encode_json(
         {
             "partitions": _assignment(topic.replicas),
@@ -299,7 +299,7 @@ def encode_config(settings: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """The settings of the entity whose node is `path`; none if the node is empty."""
+    """The settings of the entity whose node is `path`; empty if the node has no data."""
     if not data:
         return {}
     settings = NodeObject.parse(path, data).object("config")
@@ -407,7 +407,7 @@ def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
 
 
 def encode_topic_id(topic_id: UUID) -> str:
-    """A topic id as Kafka writes it: URL-safe base64 without padding."""
+    """A topic ID as Kafka writes it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
@@ -436,10 +436,10 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node name of an entity. None is the default entity, for entities without their own settings."""
+    """The node name of an entity. None is the default entity, for all entities without their own settings."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 
 def entity_name(node: str) -> str | None:
-    """The entity of a node."""
+    """The entity of a node; None is the default entity."""
     return None if node == DEFAULT_ENTITY else unquote(node)

@@ -1,7 +1,7 @@
 """The default metadata store: a tree in this process, journaled to disk.
 
 A change is applied to the tree at once, so that later changes build on it. The change becomes visible to its
-caller, readers and watches only when its journal line is on disk. Changes during one fsync share the next.
+caller, readers and watches once its journal line is on disk. Changes made during an fsync share the next.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """The tree of one journal file. Brokers of one process share it, each through a session.
+    """The tree of one journal file. The brokers of a process share it, each through a session.
 
     Opening may raise OSError or journal.CorruptJournal. No other process may use the file.
     """
@@ -45,7 +45,7 @@ class EmbeddedMetadataStore:
     def __init__(
         self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
     ) -> None:
-        """`journal` replaces the file at that path."""
+        """`journal` replaces the journal file at `journal_path`."""
         self._journal = journal or Journal(journal_path)
         self._tree = self._journal.open()
         self._now_ms = now_ms
@@ -76,7 +76,7 @@ class EmbeddedMetadataStore:
         return session
 
     def snapshot(self) -> bytes:
-        """A journal file with the present tree."""
+        """The content of a journal file for the current tree."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
@@ -185,7 +185,7 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # Readers wait for this batch until the watches are called.
+            # Readers wait for this batch until its watches have fired.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
@@ -288,7 +288,7 @@ class EmbeddedSession(StoreSession):
             self._change_state(state)
 
     def _guard(self, watch: Watch | None) -> Watch | None:
-        """A watch that is ignored after its session ends."""
+        """Wrap a watch so that it is ignored after its session ends."""
         if watch is None:
             return None
 

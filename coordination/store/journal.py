@@ -86,7 +86,7 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines of `encode_transaction` durably. Raises JournalFull, OSError."""
+        """Write lines from `encode_transaction` durably. Raises JournalFull, OSError."""
         view = memoryview(lines)
         try:
             while view:
@@ -108,7 +108,7 @@ class Journal:
         )
 
     def compact(self, snapshot: bytes) -> None:
-        """Replace the file atomically by this snapshot of `encode_snapshot`. Raises OSError."""
+        """Replace the file atomically by this snapshot from `encode_snapshot`. Raises OSError."""
         temporary = self.path + ".new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -131,7 +131,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Treat a failed compaction as done, so that the next attempt is equally far away."""
+        """Postpone the next attempt after a failed compaction, as if the compaction had succeeded."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
@@ -174,11 +174,11 @@ def encode_snapshot(tree: Tree) -> bytes:
 
 
 _decode = json.JSONDecoder().raw_decode
-"""Used directly because it takes two thirds of the time of `json.loads`."""
+"""Called directly because it takes two thirds of the time that `json.loads` takes."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
-    """Decode a journal: its tree, the size of its snapshot, and the size of its valid part."""
+    """Decode a journal. Returns its tree, the size of its snapshot, and the size of its valid part."""
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
@@ -215,7 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore nodes. `payloads` contains the payloads seen so far, so that nodes share them."""
+    """Restore nodes. `payloads` contains the payloads seen so far, so that nodes share equal ones."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

@@ -1,4 +1,4 @@
-"""Message connection between two processes of one machine, in the format of store_wire.py."""
+"""Message connection between two processes on one machine, in the format of store_wire.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Link(asyncio.Protocol):
         return link
 
     def send(self, message: Message) -> None:
-        """Send a message, unless the connection is closed. Raises MetadataStoreError if it is too long."""
+        """Send a message if the connection is open. Raises MetadataStoreError if the message is too long."""
         frame = encode_frame(message)
         if self._transport is not None:
             self._transport.write(frame)

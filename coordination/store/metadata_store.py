@@ -58,7 +58,7 @@ class ConnectionLost(MetadataStoreError):
 
 
 class NotAllowed(MetadataStoreError):
-    """The node's ACL does not permit the operation to this session."""
+    """The node's ACL does not allow this session to perform the operation."""
 
 
 class LoginFailed(MetadataStoreError):
@@ -66,7 +66,7 @@ class LoginFailed(MetadataStoreError):
 
 
 class TransactionFailed(MetadataStoreError):
-    """A multi had no effect, because the operation `index` failed with `cause`."""
+    """A `multi` had no effect, because operation number `index` failed with `cause`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -172,12 +172,12 @@ class MetadataStore(ABC):
     @property
     @abstractmethod
     def session_id(self) -> int:
-        """The session ID, by which the session's ephemeral nodes identify their owner."""
+        """The session ID, which identifies the owner of ephemeral nodes."""
 
     @property
     @abstractmethod
     def state(self) -> SessionState:
-        """The present state of the session."""
+        """The current state of the session."""
 
     @abstractmethod
     def on_state(self, listener: StateListener) -> None:
@@ -237,7 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """As `ensure` for several nodes, in one transaction unless other clients interfere."""
+        """Like `ensure`, but for several nodes, in one transaction unless other clients interfere."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:

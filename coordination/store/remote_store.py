@@ -31,7 +31,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """By request: the future of the response, and the watch to set if the request succeeds."""
+        """Maps each request to the future of its response, and the watch to set if the request succeeds."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
@@ -56,7 +56,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # Called now, because callers that read the change are woken after this.
+                    # Call the watch before callers that read the change, which are resumed later.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -86,7 +86,7 @@ class StoreClient:
         future, watch_id = waiting
         if error is not None and watch_id is not None:
             self._watches.pop(watch_id, None)
-        # The caller may have given up.
+        # The caller may have been canceled.
         if not future.done():
             if error is None:
                 future.set_result(result)
@@ -99,7 +99,7 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # Encoded first, because a message that is too long is not sent and must not leave a waiting caller.
+        # Encode the message first: if it is too long, it is not sent, and no caller may wait for a response.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
@@ -110,7 +110,7 @@ class StoreClient:
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
-            # Registered before the response, because the event may arrive first.
+            # Register the watch before the response arrives, because its event may arrive first.
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 

@@ -99,7 +99,7 @@ class StoreServer:
             await asyncio.wait(self._under_way)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        # Tasks start, and call the store, in the order of their creation.
+        # Tasks start in the order of creation, so requests reach the store in the order of arrival.
         task = self._loop.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -31,7 +31,7 @@ class Node:
         self.children[name] = child
 
     def stat(self) -> Stat:
-        """The present stat."""
+        """The current stat."""
         return Stat(
             self.czxid,
             self.mzxid,

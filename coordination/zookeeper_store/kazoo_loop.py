@@ -99,7 +99,7 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """As `socket.send`, but raises ssl.SSLWantReadError or SSLWantWriteError for BlockingIOError."""
+        """Like `socket.send`, but raises ssl.SSLWantReadError or SSLWantWriteError, not BlockingIOError."""
         return self._connection.send(data)
 
     def pending(self) -> int:
@@ -107,7 +107,7 @@ class TlsStream:
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most this many bytes; none at the end. Raises ssl.SSLWantReadError."""
+        """Return at most `size` bytes; empty at the end of the stream. Raises ssl.SSLWantReadError."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -154,7 +154,7 @@ def select_streams(
 
 
 class Result:
-    """The response to one request, in the form that kazoo fills in. `future` receives it on the loop.
+    """The response to one request, as an object that kazoo fills in. `future` receives it on the loop.
 
     `on_result(value, error)` runs on the loop in the order of responses, before the future is done, and may
     raise an error that replaces the response.
@@ -189,7 +189,7 @@ class Result:
 
 
 def translated(error: Exception, path: str) -> MetadataStoreError:
-    """The store's exception for kazoo's error on a node."""
+    """Translate kazoo's error for a node into the store's exception."""
     advice = _ADVICE.get(type(error))
     return _ERRORS.get(type(error), MetadataStoreError)(
         f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"
@@ -214,7 +214,7 @@ class LoopHandler:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Run a function on the loop, after all earlier calls."""
-        # Ignored, because the loop may be closed before the connection's thread ends.
+        # Ignore a closed loop, because the connection's thread may outlive the loop.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
@@ -332,7 +332,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """kazoo's hook for a new connection, before queued requests. AuthFailedError ends the session."""
+        """Authenticate a new connection before kazoo sends its queue. AuthFailedError ends the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""

@@ -33,7 +33,7 @@ class Unusable(OSError):
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        # Messages that kazoo logs.
+        # kazoo logs this text.
         self.strerror = why
 
 
@@ -41,7 +41,7 @@ class Tls(Protocol):
     """Wraps connections in TLS. Not called in the event loop's thread."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """Open a connection to a host, with the handshake done. Blocks up to the socket's timeout. Raises
+        """Wrap a connection to a host, and complete the handshake. Blocks up to the socket's timeout. Raises
         Unusable, or another OSError.
         """
 

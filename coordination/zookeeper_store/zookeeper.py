@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""Limit because kazoo wakes its thread by a byte in a socket pair, and the 271st pending byte blocks."""
+"""Limited, because kazoo wakes its thread by a byte in a socket pair, and the 271st pending byte blocks."""
 
 _RETRY_WAIT_S_MAX = 1.0
 """Maximum wait between reconnection attempts. kazoo's default of up to a minute delays recovery."""
@@ -221,8 +221,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # The response came on a later connection, on which the watches are not set again yet;
-                    # they would fire after the change can be read.
+                    # The response arrived on a later connection, whose watches are not set yet; they would
+                    # fire only after the change can be read.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
@@ -245,8 +245,8 @@ class ZooKeeperMetadataStore(StoreSession):
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # No local variable refers to the future, because a failed future refers to this frame through
-                # the error's traceback.
+                # Keep no local reference to the future: a failed future refers to this frame through the
+                # error's traceback.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
@@ -278,7 +278,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """The callback for kazoo, called for the first event, or with another type for a dropped watch."""
+        """The callback for kazoo: called for the first event, or with another type if a watch is dropped."""
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -300,17 +300,17 @@ class ZooKeeperMetadataStore(StoreSession):
     def _hear_state(self, state: str) -> None:
         """Handle a state change. Called by kazoo in the connection's thread."""
         if state == KazooState.LOST:
-            # Done before this returns, because the thread would then request a new session.
+            # Stop before returning, because the thread would then request a new session.
             self._handler.end()
         if state != KazooState.CONNECTED or self._security.login is None:
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """Handle authentication, in the connection's thread, some time after it has connected."""
+        """Handle successful authentication. Called in the connection's thread, some time after connecting."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
-        """Handle rejected authentication, in the connection's thread, before the session is lost."""
+        """Handle rejected authentication. Called in the connection's thread, before the session is lost."""
         self._handler.call(self._take_refusal, why)
 
     def _pass_on(self, state: str) -> None:
@@ -388,7 +388,7 @@ class ZooKeeperMetadataStore(StoreSession):
         return self._chroot + path if path != "/" else self._chroot or path
 
     def _request(self, operation: stores.Operation) -> Any:
-        # Built here, because kazoo's methods cannot write null, which many of Kafka's nodes contain.
+        # Build the request here: kazoo's methods cannot write null, which many of Kafka's nodes contain.
         path = self._full(operation.path)
         if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.schema import Message
 
 Part = bytes | bytearray | memoryview | FileSlice
-"""Part of an encoded response."""
+"""One part of an encoded response."""
 
 SIZE_BYTES: Final = 4
 """The size prefix of a frame."""
@@ -47,7 +47,7 @@ class Requests:
         self.next_timed = _FIRST if is_watched else _NEVER
         """The number of the next request to be timed."""
         self.every = 1
-        """The sampling interval: the number of requests of which one is timed."""
+        """The sampling interval N: one in N requests is timed."""
         self._left = TIMED_PER_S
         self._paced = 0
 
@@ -55,7 +55,7 @@ class Requests:
         """Select the next request to time after one was timed."""
         self._left -= 1
         if self._left == 0:
-            # Many requests arrive at once, before the rate is known.
+            # In a burst before the rate is known, time few requests for the rest of the second.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 
@@ -64,7 +64,7 @@ class Requests:
         rate = (self.count - self._paced) / second_s
         self._paced = self.count
         self._left = TIMED_PER_S
-        # Odd, so that the interval does not coincide with repeating client patterns.
+        # Keep the interval odd, so that it does not coincide with repeating client patterns.
         self.every = int(rate / TIMED_PER_S) | 1
         self.next_timed = min(self.next_timed, self.count + self.every)
 
@@ -128,14 +128,14 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """The response to a request that failed as a whole; None if it expects none."""
+        """The response to a request that failed as a whole; None if the request expects no response."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """The frame of a response, in the parts in which it is sent; counts its error codes if metrics are
-        enabled. Raises TooLong for one that would block the loop, which needs `encode_long`.
+        enabled. Raises TooLong for a response that would block the loop: use `encode_long` for it.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
@@ -149,7 +149,7 @@ class Api:
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """As `encode`, in another thread."""
+        """Like `encode`, but in another thread."""
         # Error codes are counted here, too: only concurrent long responses of one API could lose a count.
         if self.is_watched:
             self.codes.count(response)

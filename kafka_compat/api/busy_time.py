@@ -36,7 +36,7 @@ def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
         response = function(ctx, request)
     finally:
         ctx.rest()
-    # Checked first, because a compiled coroutine also looks like a generator.
+    # Check this first, because a compiled coroutine also looks like a generator.
     if isinstance(response, Coroutine):
         return _timed_coroutine(ctx, response)
     if isinstance(response, Generator):
@@ -61,7 +61,7 @@ def _steps(
             return end.value
         finally:
             ctx.rest()
-            # If `inner` raises it again, its traceback refers to this frame.
+            # Drop the exception: if `inner` raises it again, its traceback refers to this frame.
             value = thrown = None
         try:
             value = yield out

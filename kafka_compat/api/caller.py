@@ -41,7 +41,7 @@ class Line(Protocol):
 
 
 class Session:
-    """State kept for the lifetime of a caller's connection, across changes of principal and client id."""
+    """State kept for the lifetime of a caller's connection, across changes of principal and client ID."""
 
     __slots__ = (
         "_when_left",
@@ -75,7 +75,7 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set the callback for a disconnection, in place of an earlier one of the same purpose."""
+        """Set the callback for a disconnection. Replaces an earlier callback with the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call
@@ -145,11 +145,11 @@ class Caller:
         return self.session.software_version
 
     def with_client_id(self, client_id: str | None) -> Caller:
-        """The same caller with another client ID."""
+        """The same caller with a different client ID."""
         return self._other(self.principal, client_id)
 
     def with_principal(self, principal: Principal) -> Caller:
-        """The same caller with another principal."""
+        """The same caller with a different principal."""
         return self._other(principal, self.client_id)
 
     def _other(self, principal: Principal, client_id: str | None) -> Caller:

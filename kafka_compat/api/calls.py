@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""Minimum size of requests decoded in the codec's thread whose error responses are built there."""
+"""Size above which the error response to a request decoded in the codec's thread is also built there."""
 
 
 class Calls:
@@ -45,14 +45,14 @@ class Calls:
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """APIs in use, by key, as a cache for `api`."""
+        """The APIs in use by key: a cache for `api`."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
         """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """The present stages of requests; None if requests go directly to their handlers."""
+        """The current stages of requests; None if requests go directly to their handlers."""
 
     def api(self, key: int) -> Api | None:
         """The API with this key; None if it is not served."""
@@ -131,7 +131,7 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """As `call`, but wait for the response. Cancellation of the wait cancels the request."""
+        """Like `call`, but wait for the response. Cancellation of the wait cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -248,7 +248,7 @@ class Calls:
                 deferred.complete(response)
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
-        """The error response; None if the request expects none."""
+        """The error response; None if the request expects no response."""
         failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, failure)
 

@@ -26,7 +26,7 @@ ELEMENTS_MAX = 1_000_000
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
 """The interpreter's switch interval while the thread runs. Another client's request makes about three system
-calls, after each of which the loop waits for the interpreter: 15 ms with the default of 5.
+calls, after each of which the loop waits for the interpreter: a total of 15 ms with the default of 5 ms.
 """
 
 

@@ -2,8 +2,8 @@
 
 The response is the same as from Kafka's `AbstractRequest.getErrorResponse`. An API with a top-level error
 code contains the error there; an API that responds per topic, partition, group or resource contains it in
-each one that the request named. `ECHOES` maps the arrays of requests to arrays of responses; exceptions have
-their own functions. A test compares all responses with those of Kafka's classes.
+each element named in the request. `ECHOES` maps the arrays of requests to arrays of responses; exceptions
+have their own functions. A test compares all responses with those of Kafka's classes.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""The arrays by API. APIs with only a top-level error are not listed."""
+"""Maps each API to its arrays. APIs with only a top-level error are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -230,7 +230,7 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
 )
-"""APIs whose message is the text of the code, regardless of details."""
+"""APIs whose error message is always the code's standard text, without details."""
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 

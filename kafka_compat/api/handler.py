@@ -40,7 +40,7 @@ class RequestContext:
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """The caller at the time that the request arrived."""
+        """The caller at the time when the request arrived."""
         self.api_version = api_version
         self.is_kept = is_kept
         """Whether the bytes that the request refers to live as long as the request, and may be modified."""

@@ -57,12 +57,12 @@ class Times:
 
 
 class RequestCounts:
-    """Request statistics of one broker. `apis` are those in use, by key."""
+    """Request statistics of one broker. `apis` maps the key of each API that clients have used to its Api."""
 
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
         self.times: dict[str, Times] = {}
-        """Times by the name of the API, or the kind of fetch."""
+        """Maps the name of each API, or kind of fetch, to its times."""
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:
@@ -76,7 +76,7 @@ class RequestCounts:
 
     @property
     def codes(self) -> dict[int, Codes]:
-        """Error code counts by API key."""
+        """Maps API keys to their error code counts."""
         return {key: api.codes for key, api in self._apis.items()}
 
     def pace(self, second_s: float) -> None:

@@ -1,6 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-Only for type checking, never imported at run time. Tests pass in what a handler uses.
+Only for type checking, never imported at run time. Tests pass only the services that a handler uses.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Verifies with the coordinators the transactions that write to partitions of this broker."""
+        """Verifies, with the coordinators, the transactions that write to partitions of this broker."""
 
     @property
     def markers(self) -> LocalMarkerWriter:

@@ -40,7 +40,7 @@ class SlowRequests:
         self._calls = calls
         self._threshold_ms = OFF
         self._quiet: asyncio.TimerHandle | None = None
-        """The timer that runs for QUIET_S after each line."""
+        """The timer that runs for QUIET_S after each log line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
         """The slowest of the unreported requests: its time in ms, and its description."""

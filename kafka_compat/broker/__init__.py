@@ -2,7 +2,7 @@
 
 Several brokers may run in one process. They share only objects that are passed in.
 
-    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": directory}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     print(broker.addresses["PLAINTEXT"])
@@ -29,7 +29,7 @@ __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalon
 def standalone_broker(
     config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
 ) -> Broker:
-    """Create a standalone broker, a cluster of one; `new_tree` opens the tree of its metadata."""
+    """Create a standalone broker (a cluster of one). `new_tree` opens the tree of its metadata."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import OwnStore
 

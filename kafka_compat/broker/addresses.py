@@ -24,7 +24,7 @@ class Addresses:
         self._bound = bound
 
     def own(self) -> dict[str, tuple[str, int]]:
-        """This broker's addresses for other brokers and tools, without reference to a connection."""
+        """This broker's addresses for other brokers and tools, independent of a connection."""
         return {name: self._advertised_address(name) for name in self._bound}
 
     def _advertised_address(self, listener: str) -> tuple[str, int]:
@@ -41,7 +41,7 @@ class Addresses:
             if caller.local_host is None:
                 return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
-                # The address that the client used works for it, whatever other names the machine has.
+                # The address that the client used is known to work for it; other names may not.
                 return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

@@ -73,7 +73,7 @@ class Broker:
     """One broker. `membership` is its membership in the cluster."""
 
     services: BrokerServices
-    """The services of request handlers; set in the course of `start`."""
+    """The services of request handlers; set by `start`."""
     calls: Calls
     """The dispatcher of the APIs, for clients and for other parts of this process; set by `start`."""
 
@@ -107,7 +107,7 @@ class Broker:
 
     @property
     def broker_id(self) -> int:
-        """The broker's ID; a generated ID is known after startup."""
+        """The broker's ID. A generated ID is known only after startup."""
         return self.config.broker_id
 
     @property
@@ -258,7 +258,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def failed(directory: str, lost: list[tuple[str, int]]) -> None:
-            # Callable from any thread.
+            # May be called from any thread.
             loop.call_soon_threadsafe(self._disk_failed, lost)
 
         log_dirs = self._log_dirs = LogDirs(
@@ -314,7 +314,7 @@ class Broker:
     # --- immediate upkeep, for callers that do not wait for the schedule
 
     async def catch_up(self) -> None:
-        """Run all upkeep that is due at the present time of day."""
+        """Run all upkeep that is due at the current time of day."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
@@ -414,7 +414,7 @@ class Broker:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start with the present content of the log directories. After a StartupError, the broker cannot
+        """Start with the current content of the log directories. After a StartupError, the broker cannot
         continue.
         """
         try:
@@ -505,7 +505,7 @@ def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
 
 
 def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
-    """Apply the present connection limit settings."""
+    """Apply the current connection limit settings."""
     name = "max.connection.creation.rate"
     rate, by_listener = config.int(name), _by_listener(config, name)
     if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:

@@ -44,7 +44,7 @@ class Entrances:
         self._config = config
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
-        """Certificates by listener name."""
+        """Maps listener names to their certificates."""
         self.delegation_tokens: Keeper | None = None
         """The delegation tokens; None if they are disabled."""
         self._users: Users | None = None
@@ -219,7 +219,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """As `check`, if these settings name the same files as before and the files have changed."""
+        """Like `check`, but only if these settings name the same files as before, and the files changed."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():

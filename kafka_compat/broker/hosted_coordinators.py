@@ -36,7 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` replaces the coordinators' timers, by default in real time on this loop."""
+        """`scheduler` runs the coordinators' timers, by default in real time on this event loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas

@@ -104,7 +104,7 @@ class BrokerChannels:
 
     @property
     def unsent(self) -> dict[int, int]:
-        """The number of queued requests of each broker."""
+        """The number of queued requests for each broker."""
         return {broker_id: channel.queue.qsize() for broker_id, channel in self._channels.items()}
 
     async def drained(self) -> None:
@@ -141,7 +141,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # No local variable keeps the last request while waiting for the next.
+            # Keep no request in a local variable while waiting: it may contain all partitions.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:
@@ -152,7 +152,7 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # Later requests are independent of it.
+            # Continue, because later requests are independent of this one.
             log.exception("Sending %s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()

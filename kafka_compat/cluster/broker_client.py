@@ -45,7 +45,7 @@ Handover = Callable[[Any], None]
 
 
 class _Request(NamedTuple):
-    """A pending request. `keeps`: its response is read later, when the frame buffer is already reused."""
+    """A pending request. `keeps`: its response is read later, when the frame buffer has been reused."""
 
     correlation_id: int
     api_key: ApiKey
@@ -94,7 +94,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # No local variable holds the future, since a failed one refers to this frame by its traceback.
+        # Keep no local reference to the future: a failed one refers to this frame through its traceback.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(
@@ -110,8 +110,8 @@ class BrokerClient:
             await self._connect()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
-        """As `send` over the present connection, without a task: `handover` is called with the response or
-        the exception as soon as it arrives, never within this call.
+        """Like `send`, but over the current connection and without a task: `handover` is called with the
+        response or the exception as soon as it arrives, never within this call.
 
         Byte fields of the response are valid until `handover` returns. Raises ConnectionError without a
         connection.

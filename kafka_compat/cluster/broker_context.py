@@ -81,4 +81,4 @@ class StoreConnection(NamedTuple):
     store: MetadataStore
     cluster_id: str
     may_lack_topics: bool
-    """Whether the store is new, or has lost its last entries, so that topics on disk are adopted."""
+    """Whether the store is new, or has lost its last entries: topics on disk are then adopted."""

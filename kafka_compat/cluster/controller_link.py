@@ -46,7 +46,7 @@ class ControllerLink:
         service.on_controller_changed.append(self._moved)
 
     def _moved(self) -> None:
-        """Stop waiting for responses of the former controller, which may be paused or unreachable."""
+        """Stop waiting for responses from the former controller, which may be paused or unreachable."""
         client, self._client = self._client, None
         if client is not None:
             task = asyncio.get_running_loop().create_task(client.close())
@@ -56,7 +56,7 @@ class ControllerLink:
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """Send a request until the controller responds, retrying with a new controller if it moves.
 
-        A response that the broker is not the controller is retried.
+        The request is also retried if the broker responds that it is not the controller.
         """
         while True:
             controller_id = self._service.controller_id
@@ -66,7 +66,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """As `send`, but with one attempt. None if there is no controller or no response."""
+        """Like `send`, but make one attempt. Returns None if there is no controller or no response."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

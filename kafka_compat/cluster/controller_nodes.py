@@ -42,7 +42,7 @@ the event loop serves any connection again.
 
 
 class Deposed(Exception):
-    """/controller_epoch has changed since this controller's election, because another one was elected."""
+    """/controller_epoch has changed since this controller's election: another controller was elected."""
 
 
 class ControllerNodes:
@@ -115,7 +115,7 @@ class ControllerNodes:
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
-        """Those of these topics that exist."""
+        """The topics with these names that exist."""
         topics = list(names)
         found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
@@ -145,7 +145,7 @@ class ControllerNodes:
                         states[partition] = again
                 elif state is not None:
                     states[partition] = state
-            # A store in this process responds without yielding to the event loop.
+            # Yield to the event loop, because a store in this process responds without yielding.
             await asyncio.sleep(0)
         return states
 
@@ -215,7 +215,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """The brokers that reported failed log directories. Their notices are deleted."""
+        """Read and delete the notices of failed log directories. Returns the brokers that reported them."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -224,7 +224,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """The states that leaders older than Kafka 2.7 wrote themselves. Their notices are deleted."""
+        """Read the states that leaders older than Kafka 2.7 wrote themselves, and delete their notices."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -237,7 +237,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """The contents of the notices under a path, which are deleted before their entities are read."""
+        """Read and delete the notices under a path, before their entities are read. Returns the contents."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -277,7 +277,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write the states, those of one topic together if possible. Raises Deposed."""
+        """Write the states, in one transaction per topic if possible. Raises Deposed."""
         outcomes = await asked_for_all(
             _by_topic(effect.writes),
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
@@ -296,7 +296,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write states of one topic in one transaction; individually if it fails or is in doubt."""
+        """Write one topic's states in one transaction; individually if that fails or the outcome is unknown."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
@@ -313,7 +313,7 @@ class ControllerNodes:
         try:
             results = await self._guarded(epoch_znode_version, operations)
         except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
-            # An attempt whose response was lost may have written all of them.
+            # An attempt whose response was lost may have written all of the states.
             lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)
@@ -331,10 +331,10 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Write a state; return whether it was written, and the present content. `lost`: the response to an
+        """Write a state. Returns whether it was written, and the current content. `lost`: the response to an
         earlier attempt was lost.
 
-        A malformed node is overwritten, since only the controller writes states, and knows the old one.
+        A malformed node is overwritten, because only the controller writes states, and knows the old state.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -363,7 +363,7 @@ class ControllerNodes:
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
         found = await self.state(write.partition)
-        # An attempt whose response was lost may have written the present content.
+        # An attempt whose response was lost may have written the current content.
         ours = lost and found is not None and found.partition_epoch == expected + 1
         return ours and _same(found, write.state), found
 
@@ -410,7 +410,7 @@ class ControllerNodes:
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
         """Delete a topic's nodes. The topic's own node, its settings and the deletion request come last, in
-        one transaction; a new topic of the name could otherwise lose settings. Raises Deposed.
+        one transaction; a new topic with the same name could otherwise lose settings. Raises Deposed.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
@@ -432,7 +432,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """Write the remainder of /admin/reassign_partitions, or delete the node if none is left."""
+        """Write the remainder of /admin/reassign_partitions, or delete the node if nothing remains."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)

@@ -67,12 +67,12 @@ class ControllerOrders:
         states: Sequence[LeaderState],
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle LeaderAndIsr: the result of each partition, or the error of the request."""
+        """Handle LeaderAndIsr. Returns the result of each partition, or the error of the request."""
         await self._settings.learn(dict.fromkeys(state.topic for state in states))
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             await self._states.prepare(states)
-            # Another controller may have sent a request meanwhile.
+            # Check the epochs again, because another controller may have sent a request meanwhile.
             refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
             return refused
@@ -82,12 +82,12 @@ class ControllerOrders:
     async def stop(
         self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle StopReplica: the result of each partition, or the error of the request."""
+        """Handle StopReplica. Returns the result of each partition, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         return refused or await self._states.stop(stops, await self._long_work.begin())
 
     def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
-        """Handle UpdateMetadata: NONE, or the error of the request."""
+        """Handle UpdateMetadata. Returns NONE, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             apply_update(self._metadata, update)

@@ -68,9 +68,9 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self.term: ControllerTerm | None = None
-        """The present term; None while this broker is not the controller."""
+        """The current term; None while this broker is not the controller."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
-        """Whether this broker is standalone, as in rule 5."""
+        """The store and epoch of a standalone broker (rule 5); None in a cluster."""
         self._beginning = asyncio.Lock()
         self._times: Lazy[ControllerTimes] = Lazy(_new_times)
         self.controller_id = NOBODY
@@ -186,7 +186,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # After any failure: a broker that does not know the controller is of no use.
+                # Retry after any failure: a broker that does not know the controller is of no use.
                 log.exception("Could not watch the controller; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 

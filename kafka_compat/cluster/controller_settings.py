@@ -31,7 +31,7 @@ class ControllerTermSettings(NamedTuple):
 def term_settings(
     config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
-    """The present settings, for a new term."""
+    """The current settings, for a new term."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
 
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")

@@ -107,7 +107,7 @@ class ControllerTerm:
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
-                # Queued, and not handled by the machine yet.
+                # The request is queued: the machine has not handled it, and will not reply.
                 waiting.cancel()
             await self._channels.close()
 
@@ -197,7 +197,7 @@ class ControllerTerm:
         # The watch of an interrupted attempt may be lost; a second watch only causes one more read.
         self._watched.clear()
         await nodes.enable_features(version)
-        # A newly elected controller reads every state anyway.
+        # Delete these notices: a newly elected controller reads every state anyway.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()
@@ -227,7 +227,7 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # No watch was set for a broker that had left when it was read.
+        # Forget the watches of brokers that have left: none was set for a broker that was missing when read.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
@@ -359,7 +359,7 @@ class ControllerTerm:
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):
-                # The machine yields to the event loop.
+                # The machine wants to yield to the event loop.
                 await (await self._long_work.begin()).pause()
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():

@@ -1,4 +1,4 @@
-"""Statistics of the controller: its present state and the duration of its work, by the states of Kafka's
+"""Statistics of the controller: its current state and the duration of its work, by the states of Kafka's
 controller.
 
 The statistics are kept across all terms, on every broker that may become controller.
@@ -39,7 +39,7 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""States numbered as in Kafka, by the names of their metrics."""
+"""The states in the order of Kafka's numbers. The names are those of their metrics."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
 """Kafka's controller is never in the second state during a term; nor is this one."""
 
@@ -62,7 +62,7 @@ _STATE_OF: Final = {
     "LogDirsFailed": "LogDirChange",
     "ReassignmentsListed": "ListPartitionReassignment",
 }
-"""States by the class of an event of coordination/controller/events.py."""
+"""Maps the events of coordination/controller/events.py to states, by class name."""
 
 
 class Durations:
@@ -75,7 +75,7 @@ class Durations:
         self.kept_ms: deque[float] = deque(maxlen=KEPT)
 
     def add(self, took_ms: float) -> None:
-        """Add one occurrence."""
+        """Count one occurrence, and record its duration."""
         self.count += 1
         self.kept_ms.append(took_ms)
 
@@ -90,7 +90,7 @@ class ControllerTimes:
         self.sent: dict[int, Durations] = {}
         """Response times of requests to each broker."""
         self.state = IDLE
-        """The present state."""
+        """The current state."""
         self._unclean_default: bool | None = None
 
     @contextmanager
@@ -129,7 +129,7 @@ class Backlog(NamedTuple):
     waiting: int
     """The number of queued events."""
     unsent: Mapping[int, int]
-    """The number of queued requests, by broker."""
+    """The number of queued requests for each broker."""
     deletions: DeletionCounts
 
 

@@ -45,7 +45,7 @@ class Enrolment:
     ) -> None:
         """`wait_s`: the maximum wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
-        """The epoch of the present registration (KIP-380)."""
+        """The epoch of the current registration (KIP-380)."""
         self._current = current
         self._connect_store = connect_store
         self._tasks = tasks

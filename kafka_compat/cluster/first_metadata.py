@@ -23,5 +23,5 @@ class FirstMetadata:
         if has_topics or not self.expects_topics:
             self.received.set()
         else:
-            # There may be none: all topics may be in deletion, or their nodes malformed.
+            # There may be no topics to wait for: all may be in deletion, or their nodes malformed.
             asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.received.set)

@@ -99,7 +99,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # Report an unknown error, after which a leader proposes again.
+                # Report an unknown error for a missing result, so that the leader proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
@@ -125,7 +125,7 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # Such as a stale broker epoch: this broker registers again and then has another epoch.
+            # After a stale broker epoch, for example, this broker registers again and has a new epoch.
             log.info("AlterPartition request failed with %s; retrying", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 
