@@ -43,7 +43,7 @@ class Leaderships(Protocol):
 
 
 class LeaderState(NamedTuple):
-    """One partition of a LeaderAndIsr."""
+    """One partition in a LeaderAndIsr request."""
 
     topic: str
     topic_id: UUID
@@ -60,7 +60,7 @@ class LeaderState(NamedTuple):
 
 
 class StopState(NamedTuple):
-    """One partition of a StopReplica, independent of its version."""
+    """One partition in a StopReplica request, independent of the version."""
 
     topic: str
     partition: int
@@ -115,7 +115,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # Temporary: the log directory is not offline, and the topic may be deleted meanwhile.
+                # Report a temporary error: the log directory is online, and the topic may be deleted soon.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
@@ -140,7 +140,7 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=state.replicas,
             partition_epoch=state.partition_epoch,
-            # As in Kafka, at most the number of the partition's replicas.
+            # As in Kafka, require no more in-sync replicas than the partition has replicas.
             min_insync_replicas=min(self._min_insync_replicas(state.topic), len(state.replicas)),
         )
 
@@ -157,7 +157,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until earlier operations on these partitions are done on disk; then `apply`."""
+        """Wait until earlier operations on these partitions are done on disk. Then call `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states
@@ -201,7 +201,7 @@ class ReplicaStates:
 
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
-    """The partitions of a LeaderAndIsr of any version."""
+    """The partitions in a LeaderAndIsr request of any version."""
     found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
@@ -226,7 +226,7 @@ def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:
-    """The partitions of a StopReplica of any version."""
+    """The partitions in a StopReplica request of any version."""
     for old in request.ungrouped_partitions:
         yield StopState(old.topic_name, old.partition_index, NO_EPOCH, request.delete_partitions)
     for older in request.topics:

@@ -1,5 +1,5 @@
-"""Cluster membership of one broker, which may be standalone: registration, the controller link, and the
-leading and following of partitions.
+"""Cluster membership of one broker, which may be standalone: registration, the controller link, leadership
+and replication.
 
 Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register` and, once the
 broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `close`. If startup fails at any
@@ -102,7 +102,7 @@ class Membership:
         return await self._source.open(config, clock, directory, stored_cluster_id)
 
     def create(self, context: BrokerContext) -> None:
-        """Create the parts of this start. Raises StartupError."""
+        """Create the parts for this startup. Raises StartupError."""
         self._context = context
         tasks = self._tasks = Tasks(context.end_broker)
         malformed = self._malformed = MalformedNodes()
@@ -176,7 +176,7 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions. `local` writes to those led here."""
+        """The writer of transaction markers for all partitions. `local` writes to the local ones."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
@@ -231,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """Complete startup, with requests being served: return when clients can find their topics."""
+        """Complete startup while requests are served. Returns when clients can find their topics."""
         if self._peering is None:
             return
         await self.await_metadata()
@@ -247,7 +247,7 @@ class Membership:
                 await self._first_metadata.received.wait()
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Create missing topics of KAFKA_CREATE_TOPICS; failures are logged. Runs in the background if
+        """Create missing topics from KAFKA_CREATE_TOPICS; failures are logged. Runs in the background if
         brokers may still have to join.
         """
         for topic in wanted:
@@ -311,7 +311,7 @@ class Membership:
         if self._tasks is None:
             return
         if self._peering is None:
-            # The controller will report the same, because no other replica can be leader.
+            # Report this at once: the controller will do the same, because no other replica can be leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
 
@@ -321,13 +321,13 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # The journal may be on the failed disk. The next startup detects the failure.
+            # The journal may be on the failed disk. If so, the next startup detects the failure.
             log.error("Could not store the list of offline partitions: %s", error)
 
     # --- snapshots
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """Files of the first log directory with the present metadata of a standalone broker."""
+        """The metadata files of a standalone broker, with their current contents by file name."""
         assert not self._source.is_shared
         return self._source.snapshot()
 
@@ -339,7 +339,7 @@ class Membership:
             await self._peering.shut_down_controlled()
 
     async def leave(self) -> None:
-        """Leave the cluster. May be called again."""
+        """Leave the cluster. May be called repeatedly."""
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             if self._peering is not None:
@@ -351,7 +351,7 @@ class Membership:
         await self._source.leave()
 
     async def close(self) -> None:
-        """Close the store and all other open resources. No request may follow."""
+        """Close the store and all other open resources. The broker must no longer serve requests."""
         peering, self._peering = self._peering, None
         if peering is not None:
             await peering.close()

@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class TopicUpdate(NamedTuple):
-    """The present state of partitions of one topic."""
+    """The current state of some partitions of one topic."""
 
     name: str
     topic_id: UUID
@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache counts partitions from 0; an unreported one has no leader.
+    # The cache needs every partition starting at 0: give unreported ones no leader.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)

@@ -32,7 +32,7 @@ class OwnStore:
         self._tree: EmbeddedMetadataStore | None = None
         self._store: MetadataStore | None = None
         self.is_new = False
-        """Whether the tree was created by this startup, or by one that did not finish its recovery."""
+        """Whether the tree was created by this startup, or by a startup that did not finish recovery."""
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Mark the store as complete, that is, all topics found on disk are in the store. Until then,
-        adoptions interrupted by a crash are repeated.
+        """Mark the store as complete: it contains all topics found on disk. Until then, the next startup
+        repeats an adoption that a crash interrupted.
         """
         if self.is_new:
             assert self._store is not None
@@ -70,7 +70,7 @@ class OwnStore:
             self.is_new = False
 
     def snapshot(self) -> dict[str, bytes]:
-        """Files of the first log directory with the present metadata."""
+        """The metadata files of the first log directory, with their current contents by file name."""
         assert self._tree is not None
         return {JOURNAL_NAME: self._tree.snapshot()}
 

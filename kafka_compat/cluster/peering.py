@@ -249,7 +249,7 @@ class Peering:
         )
 
     def apply_settings(self) -> None:
-        """Apply the broker's present settings."""
+        """Apply the broker's current settings."""
         config = self._context.config
         self._fetchers.resize(config.int("num.replica.fetchers"))
         self.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
@@ -257,7 +257,7 @@ class Peering:
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers by ControlledShutdown, retrying per controlled.shutdown.*."""
+        """Move leadership to other brokers with ControlledShutdown, retried by controlled.shutdown.*."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return
@@ -273,7 +273,7 @@ class Peering:
             elif response.error_code != ErrorCode.NONE:
                 log.warning("Controlled shutdown failed: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
-                # Otherwise the new leaders would be reported only by the next controller.
+                # Wait, because otherwise only the next controller would report the new leaders.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
                 log.info("Broker %d is stopping: moved leadership (%d ms)", config.broker_id, took_ms)

@@ -47,7 +47,7 @@ class Peers:
             self._tasks.spawn(name, work)
 
     async def close(self) -> None:
-        """Close the connections, which fails pending requests."""
+        """Close the connections. Pending requests fail."""
         await self._tasks.close()
         for client in self._clients.values():
             await client.close()

@@ -52,7 +52,7 @@ class Recovery:
         self._replicas = replicas
         self._malformed = malformed
         self._known_states: dict[bytes, PartitionState] = {}
-        """States by the content of their nodes, cached because most partitions have the same state."""
+        """Maps node contents to states. Cached, because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
         """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
@@ -68,12 +68,12 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Only now, when all topics are known: a coordinator that loads its partition completes decided
+        # Do this only now that all topics are known: a coordinator that loads its partition completes decided
         # transactions, and treats an unknown topic as deleted, which needs no marker.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Done now, because groups are not known earlier.
+            # Report deletions only now, because groups are not known earlier.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -130,13 +130,13 @@ class Recovery:
         created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
-            # The log may have a newer epoch: another broker led it while our tree was not in use.
+            # The log may have a newer epoch if another broker led it while this tree was not in use.
             held = self._log_dirs.logs.get((name, index))
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
                 data, stat = await self._store.get(path)
             except stores.NoNode:
-                # The broker was killed while the topic was created.
+                # Create the missing state: the broker was killed while it created the topic.
                 created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
@@ -236,13 +236,13 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # The journal may be on the failed disk. The next startup detects the failure.
+                # The journal may be on the failed disk. If so, the next startup detects the failure.
                 log.error("Could not store the list of offline partitions: %s", error)
 
     # --- logs unknown to the store
 
     async def _adopt(self) -> None:
-        """Adopt topics that have directories here and are not in the tree."""
+        """Adopt topics that have directories here but are not in the store."""
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
@@ -299,7 +299,7 @@ class _AdoptedTopic:
         partitions: Mapping[int, UUID | None],
         local_id: int,
     ) -> None:
-        """`partitions`: the topic IDs in the partition directories."""
+        """`partitions` contains the topic IDs in the partition directories."""
         topic_id = next((item for item in partitions.values() if item), None) or topic_nodes.new_topic_id()
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
@@ -309,7 +309,7 @@ class _AdoptedTopic:
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
-            # Retention would delete records that compaction had kept.
+            # Keep the topic compacted: retention would delete records that compaction had kept.
             self.overrides = {"cleanup.policy": "compact"}
 
 
@@ -318,7 +318,7 @@ def _set_strays_aside(
 ) -> None:
     """Set aside directories that do not belong to the cluster, as Apache Kafka does: directories of topics
     that were deleted while the disk was offline, or copies from elsewhere. No data is lost. Directories of
-    topics in `left_alone`, whose nodes are unreadable, wait until those are repaired.
+    topics in `left_alone`, whose nodes are unreadable, are kept until the nodes are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

@@ -122,7 +122,7 @@ class ClusterCoordinators:
             log.error("Invalid AddPartitionsToTxn response from broker %d: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # The producer needs a response anyway.
+            # Catch everything, because the producer needs a response in any case.
             log.exception("AddPartitionsToTxn request to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)

@@ -31,7 +31,7 @@ _CONSUMER: Final = -1
 
 
 class Bounds(NamedTuple):
-    """The log start, and the end offset for consumers."""
+    """The log start offset, and the end offset for consumers."""
 
     oldest: int
     newest: int
@@ -55,8 +55,8 @@ class RemotePartitions:
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
-        """The bounds of partitions that the broker `leader_id` leads in these epochs. Partitions for which it
-        disagrees are omitted. With `committed`, the bounds end at the first open transaction.
+        """The bounds of partitions that the broker `leader_id` leads in these epochs. Partitions with a
+        different leader or epoch are omitted. With `committed`, the bounds end at the first open transaction.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
@@ -121,8 +121,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> Batches | None:
-        """As `batch_at`, with more batches after it, about `max_bytes` in all. With `committed` they end at
-        the first open transaction.
+        """Like `batch_at`, but with more batches after the first, up to about `max_bytes` in total. With
+        `committed`, they end at the first open transaction.
         """
         topic, partition = place
         asked = FetchPartition(

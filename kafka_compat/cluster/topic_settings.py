@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""For unreadable settings: the broker's defaults could delete a compacted topic's records."""
+"""Used for unreadable settings: the broker's defaults could delete a compacted topic's records."""
 
 
 class TopicSettings:
-    """Reads topic settings and applies them to logs, also when the feed reports them."""
+    """Reads topic settings, and applies them to logs, as well as changes that the feed reports."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class TopicSettings:
         for topic in topics:
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
-                # A notice or another request may have caused a read meanwhile, whose result is newer.
+                # Settings that were read meanwhile, after a notice or another request, are newer.
                 if topic not in self.overrides:
                     self._know(topic, stored or {})
 
@@ -122,7 +122,7 @@ class TopicSettings:
                 await asyncio.sleep(RETRY_S)
 
     async def reread(self, topic: str) -> None:
-        """Read and publish the present settings of a topic."""
+        """Read and publish the current settings of a topic."""
         stored = await self._stored(topic)
         if stored is not None:
             self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=stored))

@@ -101,7 +101,7 @@ class Topics:
         charge: Charge | None = None,
     ) -> TopicMetadata:
         """Return the topic, created with the broker's defaults if it is missing (auto.create.topics.enable).
-        If several brokers do this at once, one creates it.
+        If several brokers do this at once, only one creates the topic.
         """
         known = self._metadata.topics.get(name)
         if known is not None:
@@ -230,14 +230,14 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # The settings of a deleted topic were deleted, or another client wrote some, meanwhile.
+                # Retry: meanwhile, the deleted topic's settings were deleted, or another client wrote some.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
                     continue
                 if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
-                        # Written by an attempt whose response was lost.
+                        # An attempt whose response was lost has created the topic.
                         return
                     problem = f"Topic '{state.name}' already exists."
                     raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
@@ -251,7 +251,7 @@ class Topics:
             return False
 
     async def _extend(self, state: TopicState, version: int) -> None:
-        """Write additional partitions for a topic whose node has that version. BadVersion."""
+        """Write additional partitions for a topic whose node has this version. Raises BadVersion."""
         path, data = znodes.topic_path(state.name), znodes.encode_topic(state)
         has_lost = False
         while True:
@@ -317,7 +317,7 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait until a topic of that name may be created again. Brokers remove a topic before its nodes are
+        """Wait until a topic with this name may be created again. Brokers remove a topic before its nodes are
         deleted, and Kafka responds in between, so clients that delete and recreate topics may get
         TOPIC_ALREADY_EXISTS.
         """
@@ -325,7 +325,7 @@ class Topics:
             async with asyncio.timeout(_REMOVED_WITHIN_S):
                 seen = asyncio.Event()
                 while True:
-                    # Until NoNode. `exists` would leave a watch for the next topic of that name.
+                    # Read until NoNode: `exists` would leave a watch for the next topic with this name.
                     await self._store.get(znodes.topic_path(name), lambda _: seen.set())
                     await seen.wait()
                     seen.clear()
@@ -335,7 +335,7 @@ class Topics:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
-        """Return the topic once that many partitions have leaders."""
+        """Return the topic once this many partitions have leaders."""
         await self._until(lambda: self._all_led(name, partition_count))
         return self._metadata.topics[name]
 

@@ -88,7 +88,7 @@ def _login(config: BrokerConfig) -> DigestLogin | None:
     except OSError as error:
         raise ConfigError(name, value, f"the file cannot be read: {error.strerror or error}") from error
     if not modules:
-        # The file may exist for other Java programs.
+        # Ignore the file: it may exist for other Java programs.
         return None
     if not config.bool(_ENABLE):
         reason = f"a login for ZooKeeper is configured in {where}"

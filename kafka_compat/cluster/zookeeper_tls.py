@@ -1,7 +1,7 @@
 """TLS connections to ZooKeeper, as set by zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable is
 set.
 
-Each connection loads the present certificate files. If the files are unusable, the previous certificates stay
+Each connection loads the current certificate files. If the files are unusable, the previous certificates stay
 in use.
 """
 
@@ -38,7 +38,7 @@ class ZooKeeperTls:
         self._problem = ""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """As StoreSecurity.tls."""
+        """See StoreSecurity.tls."""
         context = self._now()
         try:
             wrapped = context.client.wrap_socket(connection, server_hostname=host)
@@ -63,7 +63,7 @@ class ZooKeeperTls:
 
     def explain(self, error: OSError) -> OSError:
         """The exception for a TLS error after the handshake: with TLS 1.3, servers check this broker's
-        certificate after it.
+        certificate only then.
         """
         if not isinstance(error, ssl.SSLError):
             return error
@@ -153,7 +153,7 @@ def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
     kind = _kind(config, "zookeeper.ssl.keystore.type", location)
     password = _secret(config, "zookeeper.ssl.keystore.password")
     if kind == "PEM":
-        # For a PEM file it is the key's password.
+        # For a PEM file, this is the key's password.
         return KeyStoreSettings(kind, location, None, password, None, None)
     return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
 

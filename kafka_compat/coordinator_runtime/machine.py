@@ -53,8 +53,8 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """All results of one event. `notes` are log lines. `has_effects`: there are effects besides responses and
-    a write.
+    """All results of one event. `notes` are log lines. `has_effects`: there are effects other than responses
+    and a write.
     """
 
     responses: list[tuple[Waiter, Any]] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Machine(Protocol[R_in]):
 
     def replay(self, record: R_in, log_offset: int, producer_id: int) -> None:
         """Apply a committed record, in the transaction of `producer_id` unless that is -1. `log_offset` is
-        the one after its batch.
+        the offset after its batch.
         """
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
@@ -110,7 +110,7 @@ class Machine(Protocol[R_in]):
         """Start, after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Handle the result of a Write: committed and replayed, or (error) failed or unresolved."""
+        """Handle the result of a Write: committed and replayed, or failed or unresolved with an error."""
 
     def tick(self, now: Now) -> Output:
         """Handle all deadlines that have passed."""

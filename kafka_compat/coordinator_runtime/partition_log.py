@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Kafka's brokers always use this value for commits, and their tools show it.
+            # Use the same value as Kafka's brokers for commits, because Kafka's tools show it.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )
@@ -113,8 +113,8 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = iter(records_of(batch))
             if header.is_control:
                 marker = next(records, None)
-                # If it is missing, compaction removed the marker, and before it all records of its
-                # transaction.
+                # Without a marker, there is nothing to apply: compaction removed the marker after all records
+                # of its transaction.
                 if marker is not None:
                     committed = control_record_type(marker) is ControlRecordType.COMMIT
                     yield ReplayedBatch(offset, producer_id, committed, [])

@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
-        """The loading times of the last shards."""
+        """The loading times of the most recently loaded shards."""
 
     # Lifecycle
 
@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard of which this broker became leader; with `delay`, after this returns."""
+        """Load a shard of which this broker became leader; with `delay`, start after this method returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -148,7 +148,7 @@ class CoordinatorRuntime(Generic[M, R]):
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All work of loading, in small pieces that yield their sizes (see `run_cooperatively`)."""
+        """All work of loading, in small steps that yield their sizes (see `run_cooperatively`)."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -312,7 +312,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 self.carry_out(running, machine.written(write.purpose, error, self.now()))
 
     def _replay_for_dead(self, append: Append[M]) -> None:
-        """Replay records of a machine that died before they were committed."""
+        """Replay the records of a machine that was removed before they were committed."""
         producer = append.write.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in append.write.records:
@@ -330,7 +330,7 @@ class CoordinatorRuntime(Generic[M, R]):
         running.machine.replay(record, log_offset, producer_id)
 
     def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """Replay the first record of a machine, or of one that died before the record was committed."""
+        """Replay a machine's first record, or a record of a machine that was removed before the commit."""
         running = shard.add(record.machine_key, self._new_machine(record.machine_key))
         self._replay(shard, record, log_offset, producer_id)
         if shard.is_replayed:

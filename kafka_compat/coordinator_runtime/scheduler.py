@@ -48,10 +48,10 @@ def run_cooperatively(
     is_wanted: Callable[[], bool],
     on_error: Callable[[Exception], None],
 ) -> None:
-    """Run `work` in slices, the first one now, so that other requests are served in between. Each piece
-    yields its size; a piece of size 1 takes some microseconds.
+    """Run `work` in slices, the first one now, so that other requests are served in between. Each step yields
+    its size; a step of size 1 takes a few microseconds.
 
-    It continues while `is_wanted()` is true. An exception ends it.
+    The work continues while `is_wanted()` is true. An exception ends the work.
     """
     if not is_wanted():
         return

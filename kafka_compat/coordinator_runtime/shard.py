@@ -34,7 +34,7 @@ class RunningMachine(Generic[M]):
 
 class Append(Generic[M]):
     """An uncommitted batch in the log. `end_offset` is the offset after it. Its machine gets one result for
-    it.
+    the batch.
     """
 
     __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")
@@ -57,7 +57,7 @@ class Shard(Generic[M]):
         self.leader_epoch = leader_epoch
         self.state = ShardState.LOADING
         self.is_replayed = False
-        """The log has been replayed; while this shard is LOADING its machines are being activated."""
+        """Whether the log has been replayed. Its machines are then activated while this shard is LOADING."""
         self.machines: dict[str, RunningMachine[M]] = {}
         self.appends: deque[Append[M]] = deque()
         self.appends_alarm: Deadline | None = None

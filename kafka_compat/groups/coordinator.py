@@ -157,14 +157,14 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Most requests are heartbeats, which rarely bring a deadline nearer.
+            # Skip the timer if possible: most requests are heartbeats, which rarely bring a deadline nearer.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Accepted, because sessions restart once the shard is loaded.
+            # Accept the heartbeat, because sessions restart once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -250,7 +250,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets. `respond` gets one error for all if it concerns the whole group."""
+        """Delete offsets. `respond` gets one error for all partitions if it concerns the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
@@ -275,8 +275,8 @@ class GroupCoordinator:
         group_ids: Collection[str] | None,
         respond: Callable[[str, ErrorCode], None],
     ) -> list[str]:
-        """Copy the offsets of groups (None: all) in the topic `source` to `target`. Returns the groups that
-        have any; `respond` is called for each with the first error, or NONE, when its offsets are stored.
+        """Copy the offsets of groups (None: all) for the topic `source` to `target`. Returns the groups that
+        have offsets; `respond` is called for each with the first error, or NONE, when its offsets are stored.
         """
         copied = []
         for group_id, running in list(self._running.items()):
@@ -386,7 +386,7 @@ class GroupCoordinator:
     # Finding groups
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """Find a group, or the error with which the request is rejected; `missing` for an unknown group."""
+        """Find a group, or the error for the request, which is `missing` if the group is unknown."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error

@@ -43,7 +43,7 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""The error of an offset commit whose append failed."""
+"""Maps errors of a failed append to errors of an offset commit."""
 
 
 class OffsetsStored(NamedTuple):
@@ -81,8 +81,8 @@ class Group:
         self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """Process an OffsetCommit, which also counts as a heartbeat of its member, or a TxnOffsetCommit
-        (KIP-447), which does not and may arrive during a rebalance.
+        """Process an OffsetCommit or a TxnOffsetCommit (KIP-447). An OffsetCommit also counts as a heartbeat
+        of its member; a TxnOffsetCommit does not, and may arrive during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -208,7 +208,7 @@ class Group:
         if records:
             self._outbox.write(Write(records, purpose))
         else:
-            # None of this was ever written to the log.
+            # Complete the deletion at once: nothing that it deletes was ever written to the log.
             self._tombstones_written(purpose, ErrorCode.NONE)
 
     # The runtime's events

@@ -80,7 +80,7 @@ class Joining:
 
     def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
         if request.group_instance_id is not None:
-            # No client does this, because static members get no id in advance. Kafka also fails on it.
+            # Fail as Kafka does. No client sends this, because static members get no ID in advance.
             self._rebalance.refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._rebalance.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
@@ -105,7 +105,7 @@ class Joining:
     def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
         same = member.protocols == request.protocols
         if self._rebalance.state is COMPLETING_REBALANCE and same:
-            # The response to its first JoinGroup was lost.
+            # The response to the member's first JoinGroup was lost.
             self._rebalance.answer_join(member, waiter)
         elif self._rebalance.state is STABLE and same and member.member_id != self._roster.leader_id:
             self._outbox.respond(waiter, self._rebalance.join_result(member.member_id, members=False))
@@ -187,7 +187,7 @@ class Joining:
     # Leaving
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """Process a LeaveGroup, which since v3 names several members."""
+        """Process a LeaveGroup, which names several members in v3 and later."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

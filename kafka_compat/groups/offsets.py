@@ -30,7 +30,7 @@ class CommittedOffset(NamedTuple):
 
 
 _Staged = dict[TopicPartition, int]
-"""The number of commits in progress by partition."""
+"""The number of commits in progress for each partition."""
 
 
 class GroupOffsets:
@@ -56,7 +56,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # This does not apply to a second key of the same partition, in an older version.
+            # This is false for an outdated record of the same partition under a key of an older version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(

@@ -12,10 +12,10 @@ Rules
   The leader's SyncGroup contains the assignment; it is distributed when its record is committed, and the
   group is STABLE. A member that has not sent SyncGroup within the rebalance timeout is removed, and the group
   rebalances.
-- Since JoinGroup v4, a new member first receives an id and must rejoin with it before its session expires
-  (KIP-394).
-- A static member that returns without an id takes its former place without a rebalance, unless the chosen
-  protocol changes; its previous id is fenced (KIP-345). Since JoinGroup v9, the response states that a
+- In JoinGroup v4 and later, a new member first receives an ID and must rejoin with it before its session
+  expires (KIP-394).
+- A static member that returns without an ID takes its former place without a rebalance, unless the chosen
+  protocol changes; its previous ID is fenced (KIP-345). In JoinGroup v9 and later, the response states that a
   returning leader is leader and need not assign (KIP-814).
 - A member expires when its session timeout has passed since its last request. New members have five minutes
   until their first rebalance completes; after that, members that wait for a response cannot expire.

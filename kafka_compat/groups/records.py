@@ -73,7 +73,7 @@ Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """(key, value); the value of a deletion is None. Raises ValueError for text too long for its field."""
+    """Encode a record as (key, value); a deletion's value is None. Raises ValueError for text too long."""
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
@@ -82,7 +82,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """Decode a record. None for another kind of record. Raises MalformedRequest for invalid bytes."""
+    """Decode a record. Returns None for other kinds of records. Raises MalformedRequest if invalid."""
     version = int.from_bytes(key[:2], "big", signed=True)
     if version in _OFFSET_KEY_VERSIONS:
         offset_key = decode(OffsetCommitKey, version, key, 2)

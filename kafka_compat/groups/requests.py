@@ -127,7 +127,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveResult:
-    """One error per member of the request, in its order."""
+    """One error for each member in the request, in the order of the request."""
 
     error: ErrorCode
     members: tuple[tuple[Leaving, ErrorCode], ...] = ()

@@ -136,7 +136,7 @@ class Roster:
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with the most votes. Each member votes for its first one that all support."""
+        """The protocol with the most votes. Each member votes for its first protocol that all support."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)
@@ -185,7 +185,7 @@ class StoredGeneration:
         }
 
     def assignment(self, member: Member) -> bytes:
-        """The assignment of a member. A static member's passes to its replacement (KIP-345)."""
+        """The assignment of a member. A static member's assignment passes to its replacement (KIP-345)."""
         return self._assignments.get(_key(member.member_id, member.group_instance_id), b"")
 
 

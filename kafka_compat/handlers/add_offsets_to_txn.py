@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25): announce that a transaction will commit offsets of a group.
 
-The group's partition of `__consumer_offsets` is added to the transaction. Since version 2, a replaced
+The group's partition of `__consumer_offsets` is added to the transaction. In version 2 and later, a replaced
 producer gets PRODUCER_FENCED (KIP-588).
 """
 
@@ -23,7 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # Created here, since a producer looks up the group's coordinator, which also does it, later.
+        # Create the topic here: FindCoordinator for the group also creates it, but producers send that later.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

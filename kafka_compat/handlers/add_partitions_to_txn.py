@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction before it writes to them (KIP-98).
 
-Up to version 3, a producer sends it for itself; if any of the partitions does not exist, none is added. Since
-version 4, partition leaders send batches of transactions, to verify that a partition is in a transaction
+In versions 0 to 3, a producer sends it for itself; if any of the partitions does not exist, none is added. In
+later versions, partition leaders send batches of transactions, to verify that a partition is in a transaction
 before they append to it, or, for producers of transaction.version 2, to add the partition (KIP-890).
 """
 
@@ -49,7 +49,7 @@ def add_partitions_to_txn(
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     refused: PartitionErrors = {}
     for item in asked:
-        # Offsets have a separate request: AddOffsetsToTxn.
+        # Reject internal topics: producers add __consumer_offsets with AddOffsetsToTxn.
         if is_internal(item[0]) or item[0] in denied:
             refused[item] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif ctx.services.metadata.partition(*item) is None:

@@ -1,7 +1,7 @@
 """ApiVersions (key 18): the APIs and versions that this broker serves, derived from its handlers.
 
-An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). Since version 3, clients
-name their software, and the response includes the supported and finalized features (KIP-584).
+An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). In version 3 and later,
+clients name their software, and the response includes the supported and finalized features (KIP-584).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
-            # Older clients cannot parse a feature with minimum version 0.
+            # Hide the feature from older clients, which cannot parse a minimum version of 0.
             response.supported_features = [
                 SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
             ]

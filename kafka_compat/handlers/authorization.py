@@ -60,7 +60,7 @@ def allows(
 
 
 def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = True) -> bool:
-    """As `allows`, for the cluster resource."""
+    """Like `allows`, for the cluster resource."""
     return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
 
 
@@ -87,7 +87,7 @@ def require(ctx: RequestContext, operation: Operation, resource_type: ResourceTy
 
 
 def require_cluster(ctx: RequestContext, operation: Operation) -> None:
-    """As `require`, for the cluster resource."""
+    """Like `require`, for the cluster resource."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
@@ -101,7 +101,7 @@ def config_refusal(
 
 
 class Denied:
-    """The resources of a request for which an operation is denied: `name in denied`.
+    """The resources of a request for which an operation is denied. Test each name with `name in denied`.
 
     Each name is decided once, at its first use.
     """
@@ -147,7 +147,7 @@ def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: s
 
 
 def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
-    """As `allowed_operations`, for the cluster, if `is_asked`; none if the client may not describe it."""
+    """Like `allowed_operations`, for the cluster, if `is_asked`; 0 if the client may not describe it."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not cluster_allows(ctx, Operation.DESCRIBE):

@@ -33,7 +33,7 @@ async def controlled_shutdown(
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     error = ErrorCode(reply.error)
     if error == ErrorCode.BROKER_NOT_AVAILABLE and request.broker_epoch != _NO_EPOCH:
-        # The error code of the exception that Kafka throws here when it looks up the broker's epoch.
+        # Return the code of the exception that Kafka throws here when it looks up the broker's epoch.
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
         error_code=error,

@@ -27,7 +27,7 @@ async def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            # Kafka also fails on such a request.
+            # Fail as Kafka does: it throws an exception on such a request.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owner = Principal(request.owner_principal_type, request.owner_principal_name)
     response = CreateDelegationTokenResponse(

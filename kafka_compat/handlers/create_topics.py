@@ -72,7 +72,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
-        # The controller of a cluster creates them together.
+        # Request several topics at once, because the controller of a cluster creates them together.
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()
@@ -105,7 +105,7 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Checked before other errors, as in Kafka, because kafkajs sends counts of -1 to detect this error.
+        # Check this before other errors, as in Kafka: kafkajs sends counts of -1 to detect this error.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31): delete ACLs that match filters. Without an authorizer, each gets SECURITY_DISABLED."""
+"""DeleteAcls (key 31): delete matching ACLs. Without an authorizer, each filter gets SECURITY_DISABLED."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
+"""DeleteRecords (key 21): move the log start offset of partitions forward; offset -1 means the high watermark
 (KIP-107).
 
 The response is sent when the new log start is on this broker's disk and the logs of all live replicas start
@@ -111,14 +111,14 @@ class _Deletions:
         partition.when_deleted(offset, reached)
 
     async def store(self) -> None:
-        """Make the log starts durable."""
+        """Make the log start offsets durable."""
         log_dirs = self._ctx.services.log_dirs
         paths = list(dict.fromkeys(path for path, _ in self._begun))
         errors = await asyncio.gather(*(finished(partial(log_dirs.store_log_starts, path)) for path in paths))
         self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
 
     def tell_refusals(self) -> None:
-        """Set the error of partitions whose log start is not durable."""
+        """Set the error of partitions whose log start offset is not durable."""
         for path, result in self._begun:
             error = self._refusals.get(path)
             if error is not None:

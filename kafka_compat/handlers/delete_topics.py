@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): delete topics by name or, since version 6, by topic ID (KIP-516)."""
+"""DeleteTopics (key 20): delete topics by name or, in version 6 and later, by topic ID (KIP-516)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             if resolved is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
-            # Both checks are made, so that the audit log shows both.
+            # Make both checks, so that the audit log contains both.
             is_hidden, is_denied = resolved in hidden, resolved in denied
             if is_hidden and name is None:
                 result.name = None
@@ -82,7 +82,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
 
     response = DeleteTopicsResponse()
     for first in range(0, len(wanted), TOPICS_AT_ONCE):
-        # The controller of a cluster deletes them together.
+        # Request several deletions at once, because the controller of a cluster carries them out together.
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()

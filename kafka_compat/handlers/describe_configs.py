@@ -31,7 +31,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
     turn = await ctx.long_work.begin()
     unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
     if unknown is not None:
-        # Kafka rejects the whole request.
+        # Reject the whole request, as Kafka does.
         for some in batched(request.resources):
             response.results += [_refused(item, unknown) for item in some]
             await turn.pause_if_due()
@@ -42,7 +42,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
         asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
         result = described.get(asked)
         if result is None:
-            # Repeated resources are looked up, and kept in memory, once.
+            # Look up repeated resources, and keep them in memory, only once.
             result = described[asked] = await _describe(ctx, request, resource)
         response.results.append(result)
         await turn.pause_if_due()
@@ -66,7 +66,7 @@ async def _describe(
         kind, name = resource.resource_type, resource.resource_name
         refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
         if refusal is not None:
-            # A new exception: this frame's own has a traceback that refers to this frame.
+            # Raise a copy: the traceback of `refusal` would refer to this frame, which refers to `refusal`.
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:

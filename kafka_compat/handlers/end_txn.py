@@ -1,8 +1,8 @@
 """EndTxn (key 26): commit or abort a transaction.
 
 The response is sent once the decision is committed to `__transaction_state`, after which the markers follow
-in any case. Since version 2, a replaced producer gets PRODUCER_FENCED (KIP-588). With version 5 every
-transaction has its own epoch, and the response contains the next one, or a new producer id when all epochs
+in any case. In version 2 and later, a replaced producer gets PRODUCER_FENCED (KIP-588). With version 5, every
+transaction has its own epoch, and the response contains the next epoch, or a new producer ID when all epochs
 are used up (KIP-890 part 2).
 """
 

@@ -24,7 +24,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
-"""By key type: 0 a group, 1 a transactional id."""
+"""Maps key types to topics: 0 is a group, 1 a transactional ID."""
 
 _RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {

@@ -63,6 +63,6 @@ def client_of(ctx: RequestContext) -> Client:
 
 
 def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
-    """Remove the instance when its caller disconnects; of several in one session, the last."""
+    """Remove the instance when its caller disconnects. A session with several removes only the last one."""
     if not caller.session.has_left:
         caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

@@ -1,8 +1,8 @@
 """InitProducerId (key 22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
 Without a transactional ID, any new producer ID is suitable. With a transactional ID, an open transaction is
-aborted and the epoch is incremented, which fences all older producers of that ID. Since version 3, a producer
-may send its identity (KIP-360); since version 4, a replaced producer gets PRODUCER_FENCED (KIP-588).
+aborted and the epoch is incremented, which fences all older producers of that ID. In version 3 and later, a
+producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets PRODUCER_FENCED.
 """
 
 from __future__ import annotations

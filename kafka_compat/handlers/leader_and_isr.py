@@ -1,5 +1,6 @@
-"""LeaderAndIsr (key 4): the controller assigns partitions to lead and to follow; each partition succeeds or
-fails individually. Fenced by broker epoch (77), controller epoch (11) and leader epochs (11).
+"""LeaderAndIsr (key 4): the controller assigns partitions to this broker, as leader or as follower; each
+succeeds or fails individually. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old controller
+epoch or leader epoch with STALE_CONTROLLER_EPOCH.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ sent once this replica has the records; with acks=all (-1) once every in-sync re
 format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
-(KIP-890); otherwise a client of version 11 gets TRANSACTION_ABORTABLE, others INVALID_TXN_STATE. Since
-version 12, this request itself registers the partition.
+(KIP-890); otherwise version 11 returns TRANSACTION_ABORTABLE, earlier versions INVALID_TXN_STATE. In version
+12 and later, this request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _validated(
     try:
         return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
-        # Its traceback refers to this frame's caller, which keeps the returned object.
+        # Drop the traceback: it refers to this frame's caller, which keeps the returned object.
         return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
@@ -197,7 +197,7 @@ def _validate(
     try:
         return partition.log.validate(records, now_ms, api_version)
     except StorageError as error:
-        # Its traceback refers to the executor worker's frame, which keeps the returned object.
+        # Drop the traceback: it refers to the executor worker's frame, which keeps the returned object.
         return error.with_traceback(None)
 
 
@@ -230,7 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request in order. `denied`: errors of unauthorized ones."""
+    """Appends to the partitions of one request in order. `denied`: errors of unauthorized topics."""
 
     __slots__ = (
         "_acks",
@@ -313,7 +313,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Verify that the transaction includes the partitions in which it has no records yet. None if no
+    """Verify that the transaction includes the partitions in which it has no records yet. Returns None if no
     verification is needed.
     """
     broker = ctx.services
@@ -405,8 +405,8 @@ def _append(
 
 
 def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
-    """The response for a successful batch. Set field by field, since a constructor with keyword arguments
-    takes as long as the append of a small batch.
+    """The response for a successful batch. The fields are assigned one by one, because a constructor call
+    with keyword arguments takes as long as appending a small batch.
     """
     answer: PartitionProduceResponse = _new(PartitionProduceResponse)
     answer.index = index

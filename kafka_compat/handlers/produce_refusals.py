@@ -54,7 +54,7 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
-    """The response for the exception of an append."""
+    """The response for an exception raised by an append."""
     answer = refused(index, code_of(error), str(error) or None)
     if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
         answer.log_start_offset = log_start_offset

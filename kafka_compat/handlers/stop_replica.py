@@ -1,5 +1,6 @@
 """StopReplica (key 5): the controller removes replicas from this broker, with or without deleting their data.
-Fenced by broker epoch (77), controller epoch (11) and leader epochs (74).
+An old broker epoch returns STALE_BROKER_EPOCH, an old controller epoch STALE_CONTROLLER_EPOCH, and an old
+leader epoch FENCED_LEADER_EPOCH.
 """
 
 from __future__ import annotations

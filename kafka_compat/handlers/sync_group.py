@@ -1,6 +1,6 @@
 """SyncGroup (key 14): the leader sends the assignments, and every member receives its own.
 
-Version 3 adds static members (KIP-345), 5 the protocol type and name, which must then be the group's
+Version 3 adds static members (KIP-345), 5 the protocol type and name, which must then match the group's
 (KIP-559).
 """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Whether the client is authenticated, but not by a token, which could be extended forever."""
+    """Whether the client is authenticated, but not with a token: it could extend that token forever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
     protocol = next(item.security_protocol for item in listeners if item.name == name)

@@ -1,5 +1,5 @@
 """UpdateMetadata (key 6): the controller sends the cluster metadata with which this broker responds to
-Metadata. Fenced by broker epoch (77) and controller epoch (11).
+Metadata. An old broker epoch returns STALE_BROKER_EPOCH, an old controller epoch STALE_CONTROLLER_EPOCH.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class TransactionCoordinator:
         """Load a shard of which this broker became leader. A long log is read in steps, during which the
         shard is loading. Decided transactions are completed.
         """
-        # Delayed, because at startup a broker leads this shard before the partitions that need markers.
+        # Delay loading, because at startup a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:
@@ -242,7 +242,7 @@ class TransactionCoordinator:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The id was just deleted, and the producer retries.
+                # The ID was just deleted. The producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(
@@ -355,7 +355,7 @@ class TransactionCoordinator:
     # Running the state machines
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """Find the id. None with NONE for an unused id, or with an error if another broker coordinates it."""
+        """Find the ID. Returns None with NONE for an unused ID, or with an error if not coordinated here."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)

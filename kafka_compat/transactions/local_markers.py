@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LocalMarkerWriter:
-    """MarkerWriter of one broker. Markers in `__consumer_offsets` are also passed to `groups`."""
+    """MarkerWriter for local partitions. Markers in `__consumer_offsets` are also passed to `groups`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class LocalMarkerWriter:
             and entry.producer_epoch == producer_epoch
             and entry.current_txn_first_offset >= 0
         ):
-            # A late copy of a marker: the open transaction is the one after the marker's.
+            # Reject a late copy of a marker: the open transaction began after the marker's transaction.
             done(partition, ErrorCode.INVALID_PRODUCER_EPOCH)
             return
         batch = build_marker(

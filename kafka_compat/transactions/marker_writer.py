@@ -10,9 +10,9 @@ from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 
 class Marker(NamedTuple):
-    """The end marker of one transaction. `coordinator_epoch` fences markers of replaced coordinators; with
-    `bumped_epoch` the transaction's records have an older epoch than the marker, and one of the same epoch
-    belongs to another transaction (KIP-1228).
+    """The end marker of one transaction. `coordinator_epoch` fences markers from replaced coordinators. With
+    `bumped_epoch`, the transaction's records have an older epoch than the marker, and records with the
+    marker's epoch belong to another transaction (KIP-1228).
     """
 
     identity: ProducerIdentity

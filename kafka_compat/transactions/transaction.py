@@ -207,8 +207,8 @@ class Transaction:
         )
 
     def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Whether all of these partitions are in the open transaction (KIP-890 part 1); otherwise
-        TRANSACTION_ABORTABLE.
+        """Return NONE if all of these partitions are in the open transaction (KIP-890 part 1); otherwise an
+        error such as TRANSACTION_ABORTABLE.
         """
         error = self._check_identity(identity)
         if error:
@@ -282,7 +282,7 @@ class Transaction:
             and status.producer_epoch == 0
         )
         if self.status.state in OUTCOMES and (is_bumped or is_new_id):
-            # The response to the same request was lost, or the transaction was aborted before it.
+            # The response to the same request was lost, or the transaction was aborted before the request.
             if self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
@@ -386,7 +386,7 @@ class Transaction:
     # The runtime's events
 
     wake_at_ms: Final = None
-    """The coordinator calls `abort_timed_out` and `expire` at intervals."""
+    """There is no timer: the coordinator calls `abort_timed_out` and `expire` at intervals."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
         """Apply the stored status of the id. Only this method changes `stored`."""
@@ -395,7 +395,7 @@ class Transaction:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
         elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # The record has none, yet DescribeTransactions shows the last one's, as in Kafka 3.9.
+            # The record lacks the last transaction's start, which DescribeTransactions shows in Kafka 3.9.
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 

@@ -40,8 +40,8 @@ class Coordinators(Protocol):
         *,
         adds: bool,
     ) -> None:
-        """Verify, or with `adds` ensure, that each partition is in the open transaction; responds exactly
-        once, at once or later.
+        """Verify, or with `adds` ensure, that each partition is in the open transaction. Calls `respond`
+        exactly once, immediately or later.
         """
 
 
