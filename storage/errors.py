@@ -74,7 +74,7 @@ class InvalidProducerEpoch(ProducerError):
 
 
 class InvalidProducerIdMapping(ProducerError):
-    """A producer id that does not belong to the transactional id. Kafka code 49."""
+    """A producer ID that does not belong to the transactional ID. Kafka code 49."""
 
 
 class TransactionCoordinatorFenced(ProducerError):
@@ -120,4 +120,4 @@ class LogDirInUse(StorageError):
 
 
 class InconsistentMetaProperties(StorageError):
-    """A log directory that belongs to another broker id or cluster."""
+    """A log directory that belongs to another broker ID or cluster."""

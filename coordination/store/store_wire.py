@@ -3,7 +3,7 @@
 A frame is the length of its text in four bytes, big-endian, and the text: a JSON array whose first item is
 the message type. The client process sends:
 
-    ["open", id]                                                  → a session's id
+    ["open", id]                                                  → a session's ID
     ["get" | "exists" | "children", id, session, path, watch]     → [data, stat], stat or null, names
     ["multi", id, session, [operation, …]]                        → [path, stat or null, …]
     ["close", id, session]                                        → null

@@ -348,7 +348,7 @@ class GroupCoordinator:
         return error, None if running is None else running.machine.describe()
 
     def group_ids(self) -> list[str]:
-        """The ids of all groups on this broker."""
+        """The IDs of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:

@@ -132,7 +132,7 @@ class Group:
         if request.generation_id < 0 and self.rebalance.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            # Transactional producers from before KIP-447 do not send a member id.
+            # Transactional producers from before KIP-447 do not send a member ID.
             allowed = self.rebalance.state is EMPTY or request.producer is not None
             return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self.rebalance.check_member(request.member_id, request.group_instance_id)

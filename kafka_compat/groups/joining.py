@@ -1,5 +1,5 @@
 """JoinGroup and LeaveGroup of a classic group: new members, rejoining members, and restarted static members
-that replace their previous member id (KIP-345, KIP-814). The rules are in `rebalance.py`.
+that replace their previous member ID (KIP-345, KIP-814). The rules are in `rebalance.py`.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # An older client that is leader assigns again, so the response names its previous id.
+            # An older client that is leader assigns again, so the response names its previous ID.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )

@@ -81,7 +81,7 @@ class AssignmentStored(NamedTuple):
 
 
 class StaticMemberStored(NamedTuple):
-    """A restarted static member replacing its previous id, being stored; `former` undoes it."""
+    """A restarted static member replacing its previous ID, being stored; `former` undoes it."""
 
     member_id: str
     former: Member

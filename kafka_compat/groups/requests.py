@@ -64,7 +64,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """One member of a LeaveGroup; a static member may be identified by its instance id alone (KIP-345)."""
+    """One member of a LeaveGroup; a static member may be identified by its instance ID alone (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -84,7 +84,7 @@ class OffsetAndMetadata(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """An OffsetCommit for existing partitions, or with a producer a TxnOffsetCommit. A group-less ("simple")
-    commit has generation -1 and no member id.
+    commit has generation -1 and no member ID.
     """
 
     generation_id: int

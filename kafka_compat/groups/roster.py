@@ -39,7 +39,7 @@ class Roster:
     """The members of one group.
 
     `members` keeps the order of arrival, which breaks ties: the longest-standing member succeeds a leader
-    that has left. `pending` contains ids that were assigned but not used yet (KIP-394); such members count
+    that has left. `pending` contains IDs that were assigned but not used yet (KIP-394); such members count
     only for the completion of a rebalance. `unsynced` are the members whose SyncGroup of this generation has
     not arrived yet.
     """
@@ -98,7 +98,7 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Change the id of a static member, which keeps its leadership and its position in the order."""
+        """Change the ID of a static member, which keeps its leadership and its position in the order."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {one.member_id: one for one in self.members.values()}

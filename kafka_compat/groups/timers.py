@@ -16,7 +16,7 @@ class TimerKind(Enum):
     SESSION = "session"
     """A member's session."""
     PENDING = "pending"
-    """The wait for a member to rejoin with its assigned id (KIP-394)."""
+    """The wait for a member to rejoin with its assigned ID (KIP-394)."""
 
 
 class Timer(NamedTuple):

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): the controller assigns a broker its next block of producer ids (KIP-730)."""
+"""AllocateProducerIds (key 67): the controller assigns a broker its next block of producer IDs (KIP-730)."""
 
 from __future__ import annotations
 

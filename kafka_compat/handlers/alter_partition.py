@@ -1,5 +1,5 @@
 """AlterPartition (key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2
-identifies topics by id; version 3 includes broker epochs.
+identifies topics by ID; version 3 includes broker epochs.
 """
 
 from __future__ import annotations

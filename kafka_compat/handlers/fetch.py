@@ -2,7 +2,7 @@
 
 The response is sent at once if fetch.min.bytes are available or an error occurred, otherwise when enough was
 committed or max_wait_ms has passed. Versions: 3 adds the limit for the whole response, 4 isolation levels, 7
-sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions
+sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic IDs (KIP-516). Versions
 0 to 3 get formats 0 and 1.
 """
 

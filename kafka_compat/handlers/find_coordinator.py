@@ -1,6 +1,6 @@
-"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional ID.
 
-Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created at the
+Version 1 adds transactional IDs, 4 several keys at once (KIP-699). `__consumer_offsets` is created at the
 first request for a group, `__transaction_state` at the first request for a transactional ID.
 """
 

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
+"""InitProducerId (key 22): a producer ID and epoch for an idempotent or transactional producer (KIP-98).
 
 Without a transactional ID, any new producer ID is suitable. With a transactional ID, an open transaction is
 aborted and the epoch is incremented, which fences all older producers of that ID. In version 3 and later, a

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13): remove members from a group; the others rebalance at once.
 
-Version 3 accepts several members, static ones also by their instance id alone (KIP-345); 5 adds a reason
+Version 3 accepts several members, static ones also by their instance ID alone (KIP-345); 5 adds a reason
 (KIP-800).
 """
 

@@ -4,7 +4,7 @@ Negative timestamps name positions: -1 latest (with read_committed the last stab
 the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
 storage (9+, never any here). Version 0 returns a list of segment start offsets, for the oldest clients.
 
-A follower (replica id 0 or above) sees the log to its end. Other clients get OFFSET_NOT_AVAILABLE from a new
+A follower (replica ID 0 or above) sees the log to its end. Other clients get OFFSET_NOT_AVAILABLE from a new
 leader, which does not know the committed offset until its followers have reached its epoch.
 
 A lookup by time may decompress and scan whole batches; it runs in another thread, one lookup at a time.

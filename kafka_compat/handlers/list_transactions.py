@@ -1,6 +1,6 @@
-"""ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions (key 66): the transactional IDs that this broker coordinates (KIP-664).
 
-Version 1 filters by a minimum duration in ms (KIP-994), version 2 by a regular expression on the id
+Version 1 filters by a minimum duration in ms (KIP-994), version 2 by a regular expression on the ID
 (KIP-1152).
 """
 

@@ -1,4 +1,4 @@
-"""Metadata (key 3): brokers, the controller, and topics by name or id, with auto-creation of topics if
+"""Metadata (key 3): brokers, the controller, and topics by name or ID, with auto-creation of topics if
 enabled.
 
 Versions: in version 0 an empty list means all topics, in later versions null; 4 lets the client forbid

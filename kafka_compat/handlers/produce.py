@@ -2,7 +2,7 @@
 
 With acks=0 there is no response, and the connection is closed after a failure; with acks=1 the response is
 sent once this replica has the records; with acks=all (-1) once every in-sync replica has. Versions: 3 adds
-format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
+format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic IDs (KIP-516).
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
 (KIP-890); otherwise version 11 returns TRANSACTION_ABORTABLE, earlier versions INVALID_TXN_STATE. In version
@@ -307,7 +307,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if is_transactional(data.records):
-                # Without a transactional id, transactional batches are never authorized.
+                # Without a transactional ID, transactional batches are never authorized.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 

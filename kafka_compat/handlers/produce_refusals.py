@@ -93,7 +93,7 @@ def is_transactional(records: Records | None) -> bool:
 def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[TopicProduceResponse]]:
     """Remove unauthorized topics from the request; returns the responses for them.
 
-    Each topic is decided once; an unauthorized transactional id fails the whole request.
+    Each topic is decided once; an unauthorized transactional ID fails the whole request.
     """
     # Imported here because it is needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows

@@ -1,4 +1,4 @@
-"""The transaction coordinator: all transactional ids of the shards of `__transaction_state` that this broker
+"""The transaction coordinator: all transactional IDs of the shards of `__transaction_state` that this broker
 leads.
 
 It finds the transaction of each request and passes the event to it; the runtime does the rest, except for the
@@ -89,7 +89,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 class Overview(NamedTuple):
-    """One transactional id as shown by ListTransactions and DescribeTransactions."""
+    """One transactional ID as shown by ListTransactions and DescribeTransactions."""
 
     transactional_id: str
     status: Status
@@ -159,7 +159,7 @@ class MarkerDelivery:
 
 
 class TransactionCoordinator:
-    """All transactional ids of one broker. `now_ms` is the time of day."""
+    """All transactional IDs of one broker. `now_ms` is the time of day."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class TransactionCoordinator:
     # Lifecycle
 
     def start(self) -> None:
-        """Start the checks for timed-out transactions and expired ids."""
+        """Start the checks for timed-out transactions and expired IDs."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -223,7 +223,7 @@ class TransactionCoordinator:
     # Requests of producers
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether `init_producer_id` or `end_and_bump` needs a new producer id."""
+        """Whether `init_producer_id` or `end_and_bump` needs a new producer ID."""
         running, error = self._find(transactional_id)
         return not error and (running is None or running.machine.needs_producer_id)
 
@@ -314,7 +314,7 @@ class TransactionCoordinator:
     # Administration
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, Status | None]:
-        """Describe one id, for DescribeTransactions."""
+        """Describe one ID, for DescribeTransactions."""
         running, error = self._find(transactional_id)
         if not error and running is None:
             error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -323,7 +323,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """List ids, for ListTransactions. Empty filters match all; `duration_ms` is a minimum (-1: none)."""
+        """List IDs, for ListTransactions. Empty filters match all; `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:

@@ -1,4 +1,4 @@
-"""Regular expressions over transactional ids (KIP-1152), matched in time linear in the length of the id.
+"""Regular expressions over transactional IDs (KIP-1152), matched in time linear in the length of the ID.
 
 Clients choose the pattern, and Python's `re` can take exponential time for some patterns. `re` is therefore
 only used to parse the pattern; a nondeterministic automaton does the matching, following all states at once,
@@ -43,7 +43,7 @@ class _State:
 
 
 class IdPattern:
-    """A pattern that must match a whole transactional id."""
+    """A pattern that must match a whole transactional ID."""
 
     def __init__(self, pattern: str) -> None:
         """Compile the pattern. Raises InvalidPattern."""

@@ -1,4 +1,4 @@
-"""Encoding and decoding of the records in `__transaction_state`, the status of transactional ids.
+"""Encoding and decoding of the records in `__transaction_state`, the status of transactional IDs.
 
 Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 with
 transaction.version 1 or later or if v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.

@@ -1,4 +1,4 @@
-"""The status of a transactional id, and the outputs of its state machine, as plain values."""
+"""The status of a transactional ID, and the outputs of its state machine, as plain values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_TIME: Final = -1
 
 
 class TransactionState(StrEnum):
-    """The states of a transactional id, by their names in DescribeTransactions."""
+    """The states of a transactional ID, by their names in DescribeTransactions."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -33,17 +33,17 @@ class TransactionState(StrEnum):
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer id with its epoch."""
+    """A producer ID with its epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Status(NamedTuple):
-    """The stored status of a transactional id. `start_ms` is -1 before the first transaction; it and
+    """The stored status of a transactional ID. `start_ms` is -1 before the first transaction; it and
     `last_update_ms` are times of day.
 
-    `previous_producer_id` and `next_producer_id` (-1: none) are the producer ids before and after the
+    `previous_producer_id` and `next_producer_id` (-1: none) are the producer IDs before and after the
     transaction that is ending. `client_version` is the transaction.version of the last transaction's client,
     or of the coordinator if the coordinator aborted that transaction.
     """
@@ -65,7 +65,7 @@ class Status(NamedTuple):
 
 
 class StatusRecord(NamedTuple):
-    """A record of `__transaction_state`; None deletes the id."""
+    """A record of `__transaction_state`; None deletes the ID."""
 
     transactional_id: str
     value: Status | None

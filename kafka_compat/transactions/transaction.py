@@ -1,4 +1,4 @@
-"""State machine of one transactional id (KIP-98, KIP-360, KIP-588). No I/O, no clock.
+"""State machine of one transactional ID (KIP-98, KIP-360, KIP-588). No I/O, no clock.
 
 Rules
 1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
@@ -6,9 +6,9 @@ Rules
    CONCURRENT_TRANSACTIONS.
 2. A transaction is decided once PrepareCommit or PrepareAbort is committed. The client then gets its
    response, and markers are written until every partition has one, whatever happens to this broker.
-3. InitProducerId increments the epoch, which fences older producers of the id. A producer that sends its
+3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
    identity gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated
-   request gets the same response (KIP-360). After the second-to-last epoch, the id is replaced.
+   request gets the same response (KIP-360). After the second-to-last epoch, the ID is replaced.
 4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
    its own (PrepareEpochFence), which is never returned to a client and takes effect with the decision:
    `status` contains it before `stored` does. If the record could not be written, the epoch is reused. With
@@ -16,7 +16,7 @@ Rules
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
    response to EndTxn carry the next one. A late request has an old epoch and is rejected; a repeated EndTxn
    is recognized by its epoch. The producer may abort a transaction that has not begun, and after the
-   second-to-last epoch it continues with a new producer id.
+   second-to-last epoch it continues with a new producer ID.
 
 The transitions, each with its valid start states, are in the table `BEFORE`.
 """
@@ -95,7 +95,7 @@ class _Pending(NamedTuple):
 
 
 class Transaction:
-    """State machine of one transactional id in the coordinator runtime; its caller also calls
+    """State machine of one transactional ID in the coordinator runtime; its caller also calls
     `markers_written` when every partition of `Output.markers` has its marker.
     """
 
@@ -130,14 +130,14 @@ class Transaction:
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """A new id, to which InitProducerId assigns epoch 0."""
+        """A new ID, to which InitProducerId assigns epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, needs a new producer id because all
+        """Whether InitProducerId, or an EndTxn of transaction.version 2, needs a new producer ID because all
         epochs of this one are used up.
         """
         return self.status.producer_epoch >= EPOCH_MAX - 1
@@ -196,7 +196,7 @@ class Transaction:
         )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Whether the producer holds the id, or held it until its epochs were used up."""
+        """Whether the producer holds the ID, or held it until its epochs were used up."""
         return (
             self.status.producer_epoch == NO_EPOCH
             or expected.producer_id == self.status.producer_id
@@ -231,7 +231,7 @@ class Transaction:
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
-            # The id may be about to get the producer id that the request already contains.
+            # The ID may be about to get the producer ID that the request already contains.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.status.state in PREPARED):
@@ -287,7 +287,7 @@ class Transaction:
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort used the last epoch, so the producer continues with a new id (KAFKA-20090).
+            # That abort used the last epoch, so the producer continues with a new ID (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
@@ -372,7 +372,7 @@ class Transaction:
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """Delete an id that was unused for transactional.id.expiration.ms."""
+        """Delete an ID that was unused for transactional.id.expiration.ms."""
         out = Output()
         status = self.status
         if (
@@ -389,7 +389,7 @@ class Transaction:
     """There is no timer: the coordinator calls `abort_timed_out` and `expire` at intervals."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """Apply the stored status of the id. Only this method changes `stored`."""
+        """Apply the stored status of the ID. Only this method changes `stored`."""
         self.stored = status = record.value
         if status is None:
             status = self.status._replace(state=DEAD)

@@ -1,7 +1,7 @@
 """Verification that records may be appended to a partition as part of a transaction (KIP-890), so that a late
 retry never opens a transaction that is not ended.
 
-The partition's leader asks the coordinator of the transactional id, or, for a producer of transaction.version
+The partition's leader asks the coordinator of the transactional ID, or, for a producer of transaction.version
 2, asks it to add the partition. If the transaction ends before the response arrives, by its marker or a new
 leader epoch of the partition, the response is ignored.
 """
@@ -29,7 +29,7 @@ Respond = Callable[[PartitionErrors], None]
 
 
 class Coordinators(Protocol):
-    """The coordinators of all transactional ids of the cluster."""
+    """The coordinators of all transactional IDs of the cluster."""
 
     def ask(
         self,

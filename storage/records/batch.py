@@ -10,7 +10,7 @@
         23      4  last offset delta
         27      8  base timestamp          ms
         35      8  max timestamp           ms
-        43      8  producer id
+        43      8  producer ID
         51      2  producer epoch
         53      4  base sequence
         57      4  record count

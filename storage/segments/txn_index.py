@@ -1,6 +1,6 @@
 """Aborted transactions of one segment, and lookup for a fetch: file `.txnindex`, entries of 34 bytes.
 
-    version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
+    version int16 = 0 | producer ID int64 | first offset int64 | last offset int64 | last stable offset int64
 
 The last offset is the offset of the abort marker. The last stable offset is the partition's after that marker
 was written; a lookup stops at the first entry whose last stable offset is not below the end of the range.
