@@ -1,4 +1,4 @@
-"""Topic settings that apply to a log, under Kafka's topic-level names with underscores instead of dots."""
+"""Topic settings that apply to a log. Names are Kafka's topic-level names, with underscores for dots."""
 
 from __future__ import annotations
 

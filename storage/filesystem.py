@@ -1,4 +1,4 @@
-"""File system interface of the log store. Tests replace it by a simulated disk.
+"""File system interface of the log store. Tests replace it with a simulated disk.
 
 `RealFilesystem` is a thin layer over `os`. Its files write directly to the descriptor, which takes 5 µs for
 16 KB; a buffering layer would double that. Durability is only what POSIX guarantees: bytes are durable after
@@ -117,7 +117,7 @@ class Filesystem(Protocol):
         """An ID of the current boot of the machine; empty if the system has none."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it if it is missing. None if it is already locked."""
+        """Lock the file exclusively, creating it if it is missing. Returns None if it is already locked."""
 
 
 class OsFile:

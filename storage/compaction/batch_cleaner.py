@@ -85,7 +85,7 @@ class Transactions:
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            # A scan that starts after the marker of a transaction never reaches it.
+            # Skip a transaction whose marker precedes the scan, which would never reach the marker.
             if entry.last_offset >= offset:
                 self._aborted.setdefault(entry.producer_id, entry)
 
@@ -197,7 +197,7 @@ class BatchCleaner:
         return kept
 
     def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
-        """Whether to keep a message of an old format, whose tombstones expire by the age of their segment."""
+        """Whether to keep a message of an old format. Its tombstones expire by the age of their segment."""
         if offset > self._map.latest_offset:
             return True
         last = self._map.get(key) if key is not None else offset + 1

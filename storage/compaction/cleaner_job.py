@@ -83,7 +83,7 @@ class CleaningJob:
 
     @classmethod
     def decode(cls, content: bytes) -> CleaningJob:
-        """The reverse of `encode`."""
+        """Decode the result of `encode`."""
         fields = json.loads(content)
         fields["segments"] = tuple(SegmentSource(**segment) for segment in fields["segments"])
         fields["transaction_indexes"] = tuple(fields["transaction_indexes"])
@@ -177,7 +177,7 @@ class _Cleaning:
                         keys, offsets = [], []
             if not found.put(keys, offsets):
                 return found
-            # Offsets between two segments may be missing already.
+            # Cover the whole segment, because offsets between two segments may already be missing.
             found.latest_offset = segment.end_offset - 1
             keys, offsets = [], []
         return found

@@ -40,7 +40,7 @@ class OffsetMap:
     )
 
     get: Callable[[bytes], int | None]
-    """The last offset of a key, None if unknown."""
+    """The last offset of a key; None if unknown."""
 
     def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
         """`load_factor` is the maximum share of used slots."""
@@ -74,7 +74,7 @@ class OffsetMap:
         return count == len(keys)
 
     def note_tombstones(self, base_offset: int) -> None:
-        """Record that this batch contains tombstones; batches must come in offset order."""
+        """Record that the batch at `base_offset` contains tombstones. Call this in offset order."""
         if len(self._tombstones) < TOMBSTONES_MAX:
             self._tombstones.append(base_offset)
 
@@ -174,7 +174,7 @@ class _Slots:
         self._slots = _prime_up_to(max(slots, 3))
         self._count = 0
         self._count_max = int(self._slots * load_factor)
-        # Untouched pages take no memory.
+        # Allocate all slots at once: untouched pages take no memory.
         self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
 
     def __len__(self) -> int:

@@ -78,7 +78,7 @@ def encode_topic_id(topic_id: UUID) -> str:
 
 
 def decode_topic_id(text: str) -> UUID:
-    """The reverse of `encode_topic_id`. Raises ValueError for any other text."""
+    """Decode the result of `encode_topic_id`. Raises ValueError for any other text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 

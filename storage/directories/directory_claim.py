@@ -44,7 +44,7 @@ class DirectoryClaim:
         try:
             if not self._filesystem.exists(self._path):
                 self._filesystem.mkdir(self._path)
-                # Ignored: fixing an unreadable parent directory is the administrator's responsibility.
+                # Ignore this: fixing an unreadable parent directory is the administrator's responsibility.
                 with contextlib.suppress(PermissionError):
                     self._filesystem.sync_directory(os.path.dirname(self._path))
             self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")
@@ -80,7 +80,7 @@ class DirectoryClaim:
 
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
-    """Read the properties; none if the file is missing. Raises InconsistentMetaProperties, with the invalid
+    """Read the properties; empty if the file is missing. Raises InconsistentMetaProperties, with the invalid
     line, if the file is not a properties file, because the directory may then belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"

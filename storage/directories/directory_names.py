@@ -29,8 +29,8 @@ def unique_name(key: TopicPartition, ending: str) -> str:
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """The partition whose log, or copy of a log, a directory of this name contains. None for other names, and
-    for a copy whose name was truncated.
+    """The partition whose log, or copy of a log, a directory with this name contains. None for other names,
+    and for a copy whose name was truncated.
     """
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
@@ -38,7 +38,7 @@ def partition_of(name: str) -> TopicPartition | None:
 
 
 def is_future(name: str) -> bool:
-    """Whether a directory of this name contains a copy that will replace a log."""
+    """Whether a directory with this name contains a copy that will replace a log."""
     return name.endswith(FUTURE_SUFFIX)
 
 
@@ -47,5 +47,5 @@ def parse_name(name: str) -> TopicPartition | None:
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None
-    # Interned, so that all partitions of a topic share one string.
+    # Intern the name, so that all partitions of a topic share one string.
     return intern(topic), int(number)

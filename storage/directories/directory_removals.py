@@ -1,4 +1,4 @@
-"""Removal of partition directories, and the point at which a partition of the same name may be recreated.
+"""Removal of partition directories, and when a partition with the same name may be recreated.
 
 The order of the steps follows rule 1 of `log_directory`: rename, sync the directory, then write checkpoints
 without the partition.
@@ -24,7 +24,7 @@ RENAMES_PER_STEP = 32
 
 @dataclass(slots=True)
 class _Removal:
-    """A partition directory to rename. Its files are deleted at `due_ms`, or kept if that is None."""
+    """A partition directory to rename. Its files are deleted at `due_ms`, or kept if `due_ms` is None."""
 
     key: TopicPartition
     source: str
@@ -84,7 +84,7 @@ class DirectoryRemovals:
 
     def settle(self) -> Iterator[None]:
         """Carry out the removals, in steps. Raises RefusedForNow (may be retried), LogDirFailure."""
-        # A partition is added here after its removal, so every one seen here is handled below.
+        # A partition is added here after its removal, so every partition seen here is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
         while self._waiting:

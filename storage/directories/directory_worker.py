@@ -2,7 +2,7 @@
 
 Rules
 1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the
-   next job begins. Deleting and recreating a log of the same name relies on this.
+   next job begins. Deleting and recreating a log with the same name relies on this.
 2. Urgent jobs are those that acknowledgements wait for. They run before all others. A long job is a
    generator, and urgent jobs run at each of its yields.
 3. The submitter of a job is called back on its own thread (the event loop) with the error, or None.
@@ -84,7 +84,7 @@ class ThreadWorker:
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # Ignored: once the loop is closed, no caller is waiting.
+        # Ignore a closed loop: no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 
@@ -133,6 +133,6 @@ def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | N
 
 
 def log_failure(error: Exception) -> None:
-    """Log the error of a job that nothing waits for."""
+    """Log the error of a job that no caller waits for."""
     foreseen = isinstance(error, StorageError)
     logger.error("A log directory operation failed: %s", error, exc_info=None if foreseen else error)

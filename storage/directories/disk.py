@@ -49,7 +49,7 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """The reason that the last write was rejected, unless the disk failed."""
+        """The reason why the last write was rejected, unless the disk failed."""
         self.flushes = 0
         """The number of flushes, and the durations of the most recent ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)

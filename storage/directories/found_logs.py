@@ -67,7 +67,7 @@ def find_logs(
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
-    # Compaction left gaps in these logs, regardless of the present cleanup.policy of their topics.
+    # Compaction left gaps in these logs, whatever the current cleanup.policy of their topics is.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
@@ -152,7 +152,7 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by its summary of any earlier clean shutdown. None if the log has changed since."""
+    """Open a log by its summary from any clean shutdown. Returns None if the log has changed since."""
     summary = log_summaries.decode(line)
     # A truncation lowers the recovery point before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:

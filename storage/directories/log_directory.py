@@ -105,7 +105,7 @@ class LogDirectory:
             filesystem, self.disk, self.checkpoints, self.deletions, self.worker
         )
         self._truncations: deque[_PendingTruncation] = deque()
-        # Stored, because each access to a bound method creates a new object.
+        # Keep the bound method, because each access to one creates a new object.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
@@ -194,7 +194,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # Reserved because deleting files may need a descriptor.
+                # Rename it now and delete it later, because deleting files may need a descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):
@@ -202,14 +202,14 @@ class LogDirectory:
             raise self.disk.refuse(error, f"create {path}") from error
 
     def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create a log with the present records of `source`, which is in this directory. The log becomes
+        """Create a log with the current records of `source`, which is in this directory. The log becomes
         durable with its first flush. Raises the errors of `create`.
         """
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
         self._check_settled(key)
         self._check_vacant(path)
-        # If the broker crashes, the next startup removes an unfinished directory of this name.
+        # If the broker crashes, the next startup removes an unfinished directory with this name.
         building = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
         try:
             write_fork(source, building, self._filesystem, is_new_topic=True)
@@ -248,7 +248,7 @@ class LogDirectory:
         key = log.topic, log.partition
         offset = log.log_end_offset
         if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-            # Records that replace the lost ones have not been cleaned.
+            # Clean again from here, because the records that replace the lost ones have not been cleaned.
             self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
         self._truncations.append(_PendingTruncation(key, log, offset, truncation))
         self._submit_settle()
@@ -307,11 +307,11 @@ class LogDirectory:
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether nothing on disk refers to a log of this name."""
+        """Whether nothing on disk refers to a log with this name."""
         return key in self.logs or self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back once `is_free`, or with the present error."""
+        """Call back once `is_free`, or with the current error."""
         if self.is_free(key):
             done(None)
             return
@@ -333,7 +333,7 @@ class LogDirectory:
             self.worker.submit(self._settle, _logged)
 
     def _settle(self) -> Iterator[None]:
-        # Cleared first, so that truncations that arrive meanwhile get their own job.
+        # Clear this first, so that truncations that arrive meanwhile get their own job.
         self._settle_submitted = False
         try:
             yield from self._settle_truncations()
@@ -353,7 +353,7 @@ class LogDirectory:
             yield
         for item in waiting:
             self.disk.check()
-            # Ignored: the files of a deleted log are no longer needed.
+            # Skip deleted logs: their files are no longer needed.
             if not item.log.closed:
                 item.truncation.run()
             self._truncations.popleft()
@@ -363,8 +363,8 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call back once the present log starts are durable, or with an error. One write serves all requests
-        that arrive before it begins.
+        """Call back when the current log start offsets are durable, or with an error. One write serves all
+        requests that arrive before it begins.
         """
         self._log_start_waiters.append(done)
         if len(self._log_start_waiters) == 1:

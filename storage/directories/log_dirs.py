@@ -34,7 +34,7 @@ from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFil
 logger = logging.getLogger(__name__)
 
 PREFERRED_MAX = 10_000
-"""Maximum number of preferred directories for future logs; beyond it, the oldest are dropped."""
+"""Maximum number of preferred directories for future logs. Above this number, the oldest are dropped."""
 
 T = TypeVar("T")
 
@@ -229,7 +229,7 @@ class LogDirs:
         self, directory: LogDirectory, contents: FoundLogs, before: Mapping[LogDirectory, FoundLogs]
     ) -> None:
         """Add the logs found in a directory. If a crash during a move left two logs of a partition, keep the
-        longer.
+        longer log.
         """
         for key, log in contents.logs.items():
             other = self.logs.get(key)
@@ -290,7 +290,7 @@ class LogDirs:
         raise refusal
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
-        """Create a log with the present records of `source` in the same directory, sharing its closed
+        """Create a log with the current records of `source` in the same directory, sharing its closed
         segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
         """
         log = self.logs[source]
@@ -355,7 +355,7 @@ class LogDirs:
             directory.tick(now_ms)
 
     def store_log_starts(self, path: str, done: Done) -> None:
-        """Call back once the present log starts in the directory at `path` are durable, or with an error."""
+        """Call back when the directory's current log start offsets are durable, or with an error."""
         self._directories[path].store_log_starts(done)
 
     def when_idle(self, path: str, done: Done) -> None:
@@ -368,7 +368,7 @@ class LogDirs:
             directory.store_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Write the changed log starts, so that a restart undoes neither DeleteRecords nor retention."""
+        """Write the changed log start offsets, so that a restart does not undo DeleteRecords or retention."""
         for directory in self._online():
             if directory.disk.log_starts_moved:
                 directory.store_log_starts(lambda _: None)

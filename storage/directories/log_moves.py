@@ -69,8 +69,8 @@ class LogMoves:
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """Create an empty log in `directory`, into which the caller copies the present log. It replaces any
-        earlier copy. Raises LogDirFailure, RefusedForNow.
+        """Create an empty log in `directory`, into which the caller copies the current log. The new log
+        replaces any earlier copy. Raises LogDirFailure, RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -130,7 +130,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Replace the log by the copy, which is placed and contains the same batches. Return the new log."""
+        """Replace the log with the copy, which is placed and has the same batches. Return the new log."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset

@@ -100,7 +100,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# Shared objects, because most logs have the same values in these fields.
+# Share objects, because most logs have the same values in these fields.
 
 
 @lru_cache(256)

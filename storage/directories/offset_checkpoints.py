@@ -41,7 +41,7 @@ class OffsetCheckpoints:
         """The file's encoded entries, cached because few of many change between writes; initially None."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The entries of a file; none if it is missing or malformed."""
+        """The entries of a file; empty if the file is missing or malformed."""
         path = f"{self._disk.path}/{name}"
         try:
             offsets = checkpoints.decode_offsets(self._filesystem.read_file(path))
@@ -149,7 +149,7 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Remove all other partitions."""
+        """Remove all partitions except these."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 

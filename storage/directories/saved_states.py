@@ -52,9 +52,9 @@ def names(directories: Sequence[str]) -> list[str]:
 def save(
     log_dirs: LogDirs, name: str, high_watermarks: Mapping[tuple[str, int], int], files: Mapping[str, bytes]
 ) -> None:
-    """Save the present content of all logs, replacing an earlier state of this name. `files` are other files
-    of the first directory. Call this on the thread that appends to the logs. Raises OSError, and the errors
-    of `Log.roll`.
+    """Save the current content of all logs, replacing an earlier state with this name. `files` are other
+    files of the first directory. Call this on the thread that appends to the logs. Raises OSError, and the
+    errors of `Log.roll`.
     """
     filesystem = RealFilesystem()
     building = f".{uuid4().hex}"
@@ -221,8 +221,8 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Restore a directory, of the log or of another topic of the same name: write `files` with their content,
-    and create `links` to the files whose paths begin with `prefix`, given with their inodes.
+    """Restore the directory of a log, which may now belong to a new topic with the same name: write `files` and
+    their content, and create `links` (with their inodes) to the files whose paths begin with `prefix`.
     """
     kept = set()
     try:

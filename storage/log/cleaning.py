@@ -152,7 +152,7 @@ def discard(log: Log) -> None:
 
 
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
-    """The source segments of `group`; none if they have changed."""
+    """The source segments of `group`; empty if they have changed."""
     if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])

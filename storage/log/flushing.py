@@ -49,8 +49,8 @@ class Flushing:
     def flush(
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
-        """Make all records below `end_offset` durable. `segments` are all of the log, and `truncation_count`
-        the number of truncations when they were listed. Raises LogDirFailure, RefusedForNow.
+        """Make all records below `end_offset` durable. `segments` are all segments of the log, and
+        `truncation_count` the truncations when they were listed. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:
@@ -70,7 +70,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # Not a disk failure: the file is replaced atomically, so the write may be retried.
+                # This is not a disk failure: the file is replaced atomically, so the write may be retried.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
@@ -82,6 +82,6 @@ class Flushing:
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
         """Write the leader-epoch-checkpoint durably. Raises OSError."""
-        # Cleared before the write, because an epoch that is added meanwhile must be stored by the next one.
+        # Clear this before the write: an epoch that is added meanwhile must be stored by the next write.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

@@ -41,8 +41,8 @@ COPIED_BYTES_MAX: Final = SMALL_BYTES
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Create `directory` with the present content of `log`, for the same topic or, with `is_new_topic`, for
-    another; the caller must then call `become_new_topic`. Nothing is made durable.
+    """Create `directory` with the current content of `log`, for the same topic or, with `is_new_topic`, for a
+    different one; the caller must then call `become_new_topic`. Nothing is made durable.
 
     Call this on the thread that appends to the log, with no truncation pending. Raises OSError, and the
     errors of `Log.roll`.
@@ -67,14 +67,14 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
     filesystem.write_file(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", content)
     transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
-        # Its other indexes are created when it is opened.
+        # The other indexes are created when the segment is opened.
         active.txn_index.store()
         if transactions in present:
             content = filesystem.read_file(f"{source}/{transactions}")
             filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
-    # Omitted for a small and complete log, whose batches yield the producer state quickly.
+    # Skip this for a small and complete log, whose batches yield the producer state quickly.
     if base_offset or log.log_start_offset:
         path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())

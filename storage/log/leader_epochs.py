@@ -24,7 +24,7 @@ class EpochEntry(NamedTuple):
 
 
 _BEGINNING: Final = (EpochEntry(0, 0),)
-"""Entries with only the first epoch, as most logs have; shared."""
+"""Entries that contain only the first epoch; shared, because most logs have no others."""
 
 
 class LeaderEpochs:
@@ -67,8 +67,8 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (the largest known epoch up to `epoch`, the end offset of that epoch).
 
-        (-1, -1) if `epoch` is -1 or above all known epochs. An epoch before all of them is returned itself,
-        with the start of the first known epoch as its end.
+        Returns (-1, -1) if `epoch` is -1 or above all known epochs. If `epoch` is below all of them, returns
+        `epoch` with the start of the first known epoch as its end.
         """
         if epoch == UNDEFINED_EPOCH or not self.entries or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET

@@ -188,7 +188,7 @@ class LogLoader:
 
     @staticmethod
     def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
-        """Cut off the torn end of a closed segment, which something other than a broker has changed."""
+        """Cut off the torn end of a closed segment that other software has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
             "Found %s with %d bytes instead of %d after a shutdown; kept %d bytes of complete batches",
@@ -251,7 +251,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or a segment split was interrupted before its swap; the source still exists. Handled
+        # A cleaning or a segment split was interrupted before its swap; the source still exists. Handle this
         # first: without the `.cleaned` file the `.swap` files would be used.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)

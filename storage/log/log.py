@@ -91,7 +91,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments` contains at least one, oldest first; `leader_epochs` is as stored in its file."""
+        """`segments`: at least one segment, oldest first; `leader_epochs` is as stored in its file."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -326,8 +326,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Write stamped batches; `first_offset` is the offset they were stamped with; None if the headers are
-        already correct.
+        """Write stamped batches. `first_offset` is the offset with which they were stamped, or None if the
+        headers are already correct.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -420,10 +420,10 @@ class Log:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Add the epochs of the log of which this log is a copy, including epochs without records."""
+        """Take over the epochs of the log that this log copies, including epochs without records."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
-        # Marked as changed, because the copy's own file does not contain them.
+        # Mark the log as changed, because the copy's own file does not contain these epochs.
         self.opened_end_offset = -1
 
     # --- read
@@ -579,7 +579,7 @@ class Log:
     # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every batch with offsets from `offset`, when a follower diverges from its leader."""
+        """Remove every batch with offsets at or after `offset`, when a follower diverges from its leader."""
         if offset >= self.log_end_offset:
             # Remove an epoch in which this replica was leader but appended nothing: the next leader does not
             # know it.

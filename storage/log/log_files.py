@@ -153,7 +153,7 @@ class LogFiles:
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
-                # Ignored: only retention may remove a segment meanwhile.
+                # Ignore a segment that retention has deleted meanwhile.
                 if not segment.deleted:
                     raise
 

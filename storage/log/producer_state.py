@@ -253,7 +253,7 @@ class ProducerState:
             self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
-            # No consumer has read for a long time, so one wide transaction replaces all of them.
+            # No consumer has read for a long time: one wide transaction replaces all completed ones.
             self._completed = {min(self._completed): marker_offset}
         if marker.type is not ControlRecordType.ABORT:
             return None
@@ -292,7 +292,7 @@ class ProducerState:
     # Expiry
 
     def forget_sequences(self) -> None:
-        """Let each producer restart its sequence in its present epoch."""
+        """Let each producer restart its sequence in its current epoch."""
         for entry in self._entries.values():
             entry.batches.clear()
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the number of bytes checked so far, and the total to check in it."""
+"""Called periodically with a partition, the number of bytes checked so far, and the number to check."""
 
 
 class Opening:
@@ -68,7 +68,7 @@ class Opening:
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
-        """Find the end of a cleanly closed log. False if it does not end with a whole batch."""
+        """Find the end of a cleanly closed log. Returns False if it does not end with a whole batch."""
         if not self._segments:
             return True
         active = self._segments[-1]
@@ -91,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # The state before the first of these segments must still be known in a second recovery.
+        # A second recovery needs the state before the first of these segments: make its snapshot durable.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)
@@ -118,7 +118,7 @@ class Opening:
                 break
 
     def _forked_at(self) -> int:
-        """The offset at which producers restart their sequences in a forked log; -1 in others."""
+        """The offset at which producers restart their sequences in a forked log; -1 in other logs."""
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")

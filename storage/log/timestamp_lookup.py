@@ -86,7 +86,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """As `first_of_batch`, for an unread batch. Run it in another thread if it may take long."""
+    """Like `first_of_batch`, for an unread batch. Run this in another thread if it may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -197,10 +197,10 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """Find the run that begins at `start`; None if it is too short."""
+        """Find the run that begins at `start`. Returns None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # Checked first because it is cheap and nearly always decisive: is the next record of the same length?
+        # Check this first, because it is cheap and nearly always decisive: does the length repeat?
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)

@@ -16,7 +16,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:
-    """The files of one truncation of a log. `run` may be called again after a refusal."""
+    """The files of one truncation of a log. `run` may be called again after RefusedForNow."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class Truncation:
                     self._created.abandon()
             files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
-                # Synced at once: otherwise a crash could restore old batches after new ones written in their
+                # Sync at once: otherwise a crash could restore old batches after new batches written in their
                 # place.
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)
         except OSError as error:
-            # Ignored: the files of a log that was removed meanwhile are no longer needed.
+            # Ignore this if the log was removed meanwhile: its files are no longer needed.
             if not any(segment is not None and segment.deleted for segment in (self._kept, self._created)):
                 raise self._disk.refuse(error, f"truncation in {files.path}") from error
 

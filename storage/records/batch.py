@@ -38,7 +38,7 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LEGACY_HEADER_SIZE: Final = 26
-"""Size of the smallest message of formats 0 and 1: that of format 1 through the timestamp."""
+"""Minimum size of a message in formats 0 and 1; also the size of format 1 through the timestamp."""
 LOG_OVERHEAD: Final = 12
 """Size of base offset and batch length, which the batch length does not include (all formats)."""
 MAGIC_POSITION: Final = 16
@@ -143,7 +143,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # As `_make`, but without the check of the number of fields, which slows scans of small batches.
+        # Like `_make`, but skips the field-count check, which slows down scans of small batches.
         return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)

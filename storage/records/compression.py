@@ -131,7 +131,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> bytes:
     size = 0
     while position < len(view):
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Concatenated streams keep their headers.
+            # Skip the header of another stream: concatenated streams keep their headers.
             position += len(_XERIAL_HEADER)
             continue
         if position + _LENGTH.size > len(view):
@@ -214,7 +214,7 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
 def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> bytes:
     """`frame` with a recomputed header checksum.
 
-    Producers of format 0 included the frame's magic number in it, and readers of that format ignore it.
+    Producers of format 0 included the frame's magic number in the checksum, and readers ignore it.
     """
     if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
         raise CorruptRecord("the lz4 frame is missing")
@@ -251,7 +251,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
     try:
         frame = zstandard.get_frame_parameters(data)
-        # Creating one takes longer than decompressing a small batch.
+        # Reuse the decompressor: creating one takes longer than decompressing a small batch.
         decompressor: ZstdDecompressor = getattr(_kept, "decompressor", None) or zstandard.ZstdDecompressor()
         if frame.window_size <= _ZSTD_KEPT_WINDOW_BYTES_MAX:
             _kept.decompressor = decompressor

@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Return (message, next position). Raises CorruptRecord if incomplete, or for a bad CRC or length."""
+    """Return (message, next position). Raises CorruptRecord if incomplete, or if CRC or length is bad."""
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
@@ -84,7 +84,7 @@ def _read_bytes(data: Buffer, position: int, end: int) -> tuple[bytes | None, in
 
 
 def encode_message(message: Message) -> bytes:
-    """The bytes of one message, with its CRC."""
+    """Encode one message, with its CRC."""
     tail = bytearray()
     if message.magic == 1:
         tail += _TIMESTAMP.pack(message.timestamp)

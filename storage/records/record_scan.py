@@ -221,9 +221,9 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the records that have the shape of the next one. False, with no change, if too few."""
+    """Check the next records of the same shape. Returns False, without a change, if there are too few."""
     start, index = state.position, state.index
-    # Checked first because it is cheap and nearly always decisive: is the next record of the same length?
+    # Check this first, because it is cheap and nearly always decisive: does the length repeat?
     length, position = read_varint(data, start)
     size = position - start + length
     if length < 0 or data[start + size : position + size] != data[start:position]:

@@ -41,7 +41,7 @@ _LENGTH_POSITION: Final = 8
 
 
 class Record(NamedTuple):
-    """One record. Timestamp in ms since 1970, -1 for none; absolute offset, not used for encoding."""
+    """One record. The timestamp is in ms since 1970, or -1; the absolute offset is not encoded."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP

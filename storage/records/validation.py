@@ -59,7 +59,7 @@ _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
-# Local copy: accessing an enumeration member takes two lookups by name.
+# Keep a local copy, because accessing an enumeration member takes two lookups by name.
 _ZSTD: Final = int(CompressionType.ZSTD)
 _CREATE_TIME: Final = TimestampType.CREATE_TIME
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -73,7 +73,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """The validation rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
+    """The validation rules of one topic, with Kafka's setting names; sizes in bytes, times in ms."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30

@@ -50,7 +50,7 @@ class Closable(Protocol):
 
 
 def soft_limit() -> int:
-    """The present descriptor limit of this process (`ulimit -n`)."""
+    """The current descriptor limit of this process (`ulimit -n`)."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
@@ -139,7 +139,7 @@ class SparingFilesystem:
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:
         self._filesystem = filesystem
         self._spare = spare
-        # Passed through unchanged, because these calls need no descriptor.
+        # Pass these calls through unchanged, because they need no descriptor.
         self.rename, self.link, self.unlink = filesystem.rename, filesystem.link, filesystem.unlink
         self.mkdir, self.rmdir, self.exists = filesystem.mkdir, filesystem.rmdir, filesystem.exists
         self.is_directory, self.file_size = filesystem.is_directory, filesystem.file_size

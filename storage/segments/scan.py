@@ -92,7 +92,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             yield ScannedBatch(position + at, header, chunk[at:stop])
             at = stop
         if at == 0:
-            # A batch larger than the chunk, or one with an invalid length.
+            # The batch is larger than the chunk, or its length is invalid.
             try:
                 header = read_header(chunk)
             except CorruptRecord:

@@ -293,7 +293,7 @@ class Segment:
         self._reserved_bytes = end + step
 
     def add_batch(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
-        """Register a written batch at the present end of the segment."""
+        """Register a written batch at the current end of the segment."""
         position = self.size_bytes
         interval_bytes = self.index_interval_bytes
         if not self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes):
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """As `position_of`, but by index and file alone, so that it may run in any thread."""
+        """Like `position_of`, but uses only the index and the file, so that it may run in any thread."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):

@@ -72,7 +72,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """Read the last entry of the time index at the file's end. None if the end is not conclusive."""
+        """Read the last entry of the time index from its file. Returns None if the end is not conclusive."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:

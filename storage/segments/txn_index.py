@@ -20,14 +20,14 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry of a Fetch response, by which read_committed consumers skip a producer's records."""
+    """An entry in a Fetch response, by which read_committed consumers skip a producer's records."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """One entry of the index. See the module for the offsets."""
+    """One entry of the index. The module's docstring explains the offsets."""
 
     producer_id: int
     first_offset: int
