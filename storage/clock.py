@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time of day, used to stamp records, which can jump, and a monotonic clock."""
+    """The time of day, which stamps records and can jump, and a monotonic clock."""
 
     def now_ms(self) -> int:
         """The time of day: milliseconds since the Unix epoch."""

@@ -86,7 +86,7 @@ class InvalidTxnState(ProducerError):
 
 
 class CorruptFile(StorageError):
-    """An invalid snapshot, index or checkpoint file. The log is opened without the file, which is rebuilt."""
+    """An invalid snapshot, index or checkpoint file. The log is opened without it; the file is rebuilt."""
 
 
 class LogDirFailure(StorageError):
@@ -104,11 +104,11 @@ class DiskFull(RefusedForNow):
 
 
 class OutOfResources(RefusedForNow):
-    """The process is out of file descriptors or memory, which does not indicate a disk failure."""
+    """The process is out of file descriptors or memory. This does not indicate a disk failure."""
 
 
 class NotSettled(RefusedForNow):
-    """A truncation of this log, or the deletion of a log of the same name, is not durable yet."""
+    """A truncation of this log, or the deletion of a log with the same name, is not durable yet."""
 
 
 class DirectoryExists(StorageError):

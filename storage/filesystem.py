@@ -229,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # If two threads do this at once, the second finds the link already removed.
+        # Hold a lock, because a second thread would find the link already removed.
         with _unsharing:
             self._unshare(path)
 

@@ -16,7 +16,7 @@ CREATE = -1
 
 
 class ControllerError(IntEnum):
-    """Error codes that the controller returns, and those of brokers that it handles."""
+    """Error codes that the controller returns, and error codes of brokers that it handles."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -151,7 +151,7 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for old readers."""
+    """/brokers/ids/N, version 5. Host and port, for old readers, are from the first PLAINTEXT endpoint."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
     return encode_json(
         {
@@ -312,7 +312,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """The entity's path, also from version 1, which has type and entity in separate fields."""
+    """The entity's path. Version 1, with type and entity in separate fields, is also read."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")

@@ -1,6 +1,6 @@
 """Client of a metadata store in another process of this machine, over a connection to its StoreServer.
 
-Rules, in addition to those of metadata_store.py:
+Rules, in addition to the rules of metadata_store.py:
 - Calls are pipelined: each call is sent without waiting for responses. See store_wire.py for the format.
 - The connection is never reopened. When it closes, every session becomes CLOSED, and no new session can be
   opened. Pending calls raise ConnectionLost, later calls raise SessionExpired.

@@ -1,6 +1,6 @@
 """Server of an EmbeddedMetadataStore for one other process: the requests on its connection, and its sessions.
 
-Rules, in addition to those of metadata_store.py:
+Rules, in addition to the rules of metadata_store.py:
 - Requests begin in the order of arrival. Events and responses are sent in the order in which the store
   produces them, over one connection, so a watch event arrives before the change can be read.
 - When the connection ends, the process is considered dead: its sessions end at once, and their ephemeral

@@ -1,6 +1,6 @@
 """Metadata store on a ZooKeeper ensemble, which Kafka brokers can share.
 
-Rules, in addition to those of metadata_store.py:
+Rules, in addition to the rules of metadata_store.py:
 - Nodes are open to everyone, or have the ACLs of StoreSecurity, as in Kafka without or with
   zookeeper.set.acl.
 - A session with credentials counts as connected once it is authenticated, which is repeated on each

@@ -38,7 +38,7 @@ _FIRST: Final = 1
 
 
 class Requests:
-    """The requests of one API in one version, and the choice of the timed ones (see request_counts.py)."""
+    """The requests of one API in one version, and the sampling of timed requests (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
@@ -55,7 +55,7 @@ class Requests:
         """Select the next request to time after one was timed."""
         self._left -= 1
         if self._left == 0:
-            # In a burst before the rate is known, time few requests for the rest of the second.
+            # In a burst, the rate is not known yet: time few requests for the rest of the second.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 

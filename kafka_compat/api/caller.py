@@ -24,7 +24,7 @@ class Authentication(Protocol):
         """Complete the exchange, and serve later requests for the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. `answer` is called after a delay, which slows down password guessing."""
+        """Reject the client. To slow down password guessing, `answer` is called after a delay."""
 
 
 class Line(Protocol):

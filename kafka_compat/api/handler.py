@@ -3,10 +3,10 @@
     @handler(0, 4)
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
-A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
-the response, None if the request expects none, or a Deferred (kafka_compat.deferred), which lets later
-requests of the same caller continue. It may also have two other forms, which `api.calls` converts to a
-Deferred:
+A handler is a function with the name of its API, in the module with the same name under
+`kafka_compat.handlers`. It returns the response, None if the request expects none, or a Deferred
+(kafka_compat.deferred), which lets later requests of the same caller continue. It may also have two other
+forms, which `api.calls` converts to a Deferred:
 
 - a generator, with a `yield` after each item of a request that may have many: the steps of
   `kafka_compat.long_work`. If they take long, later requests of the same caller wait;
@@ -119,7 +119,7 @@ class Handler(Generic[Function]):
 def handler(
     low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
-    """Declare a function as the handler of the API of the same name, for versions `low` to `high`.
+    """Declare a function as the handler of the API with the same name, for versions `low` to `high`.
 
     `cluster`: not served by a standalone broker. `telemetry`: not served by a broker that does not accept
     client metrics.

@@ -50,7 +50,7 @@ class Services(Protocol):
     authorizer: Authorizer | None
     """The authorizer; None if all operations are allowed."""
     config: BrokerConfig
-    """The broker's settings, including dynamic ones."""
+    """The broker's static and dynamic settings."""
     configs: ConfigManager
     """Reads and changes the settings of topics, brokers and loggers."""
     served: Mapping[ApiKey, tuple[int, int]]

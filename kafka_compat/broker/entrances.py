@@ -165,7 +165,7 @@ class ListenerTls:
 
     New certificates apply to new connections; existing connections are unchanged. Files are checked when
     settings are altered, as in Kafka, and every LOOK_S seconds, since renewal tools write files without
-    notice. Unusable certificates are logged, and the old ones stay in use.
+    notice. Unusable certificates are logged, and the old certificates stay in use.
     """
 
     def __init__(self, config: BrokerConfig, listener: Listener, *, between_brokers: bool) -> None:

@@ -66,7 +66,7 @@ class BrokerChannels:
         self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
-        """Open channels to new brokers, and close those of brokers that left or re-registered."""
+        """Open channels to new brokers, and close channels to brokers that left or re-registered."""
         alive = {broker.broker_id: broker for broker in brokers}
         for broker_id, channel in list(self._channels.items()):
             known = alive.get(broker_id)

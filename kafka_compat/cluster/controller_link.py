@@ -46,7 +46,7 @@ class ControllerLink:
         service.on_controller_changed.append(self._moved)
 
     def _moved(self) -> None:
-        """Stop waiting for responses from the former controller, which may be paused or unreachable."""
+        """Stop waiting for responses from the former controller: it may be paused or unreachable."""
         client, self._client = self._client, None
         if client is not None:
             task = asyncio.get_running_loop().create_task(client.close())

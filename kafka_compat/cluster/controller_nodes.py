@@ -296,7 +296,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write one topic's states in one transaction; individually if that fails or the outcome is unknown."""
+        """Write one topic's states in one transaction; individually if it fails or the outcome is unknown."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))

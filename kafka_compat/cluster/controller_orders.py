@@ -39,7 +39,7 @@ class Fence:
 
 
 class ControllerOrders:
-    """Carries out controller requests, which arrive only after the broker has registered."""
+    """Carries out controller requests. They arrive only after the broker has registered."""
 
     def __init__(
         self,

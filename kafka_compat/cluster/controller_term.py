@@ -112,7 +112,7 @@ class ControllerTerm:
             await self._channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The machine's reply to a request, which `make` builds with a request ID. None if the term is over.
+        """The machine's reply to a request, which `make` builds with a request ID; None if the term is over.
 
         `make` is called when the request is processed, by which time the controller has read all topics.
         """
@@ -249,7 +249,7 @@ class ControllerTerm:
             elif isinstance(topic, MalformedNode):
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
-                # Created by Kafka before 2.8, or by its legacy tool: the controller assigns the ID (KIP-516).
+                # A topic created before Kafka 2.8 or by the legacy tool has no ID: assign one (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:

@@ -39,7 +39,7 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""The states in the order of Kafka's numbers. The names are those of their metrics."""
+"""The states in the order of Kafka's numbers, with the names of their metrics."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
 """Kafka's controller is never in the second state during a term; nor is this one."""
 
@@ -95,7 +95,7 @@ class ControllerTimes:
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """Measure the handling of an event. A failure, which ends the term, is not counted."""
+        """Measure the handling of an event. Failures are not counted, because they end the term."""
         began_s = time.monotonic()
         self._begins(event)
         try:

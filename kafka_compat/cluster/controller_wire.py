@@ -1,6 +1,6 @@
 """Conversion between the controller's values and Kafka's request and response messages. No I/O.
 
-The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
+The versions match inter.broker.protocol.version 3.9 with ZooKeeper.
 """
 
 from __future__ import annotations

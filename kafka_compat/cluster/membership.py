@@ -176,7 +176,7 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions. `local` writes to the local ones."""
+        """The writer of transaction markers for all partitions. `local` writes to local partitions."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:

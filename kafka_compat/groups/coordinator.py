@@ -225,7 +225,7 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return committed offsets; those of all partitions if `partitions` is None.
+        """Return committed offsets, for all partitions if `partitions` is None.
 
         With `require_stable`, partitions with a commit in progress return UNSTABLE_OFFSET_COMMIT (KIP-447).
         """

@@ -81,7 +81,7 @@ def refusal(resource_type: ResourceType) -> KafkaError:
 
 
 def require(ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
-    """Raise KafkaError, which fails the whole request, unless the operation is allowed."""
+    """Raise KafkaError, to fail the whole request, unless the operation is allowed."""
     if not allows(ctx, operation, resource_type, name):
         raise refusal(resource_type)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""The limit of KRaft's controller, so that one request does not block all others."""
+"""The limit of KRaft's controller. It keeps one request from blocking all others."""
 _STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
 """Maximum number of topics of one request that are created, or deleted, in parallel."""

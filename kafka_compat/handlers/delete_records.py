@@ -57,7 +57,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The partitions of one request, and those whose followers lag behind."""
+    """The partitions of one request, and the partitions whose followers lag behind."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx

@@ -120,7 +120,7 @@ def _planned(
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Remove unreadable topics from the plan, but not from the session, because they may become readable."""
-    # Imported here because it is needed only with an authorizer.
+    # Import this here, because it is needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -34,7 +34,7 @@ _MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""Versions 1 to 3 always have a message, later ones only with an error."""
+"""Versions 1 to 3 always have a message, later versions only with an error."""
 
 
 class _Found(NamedTuple):

@@ -124,7 +124,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # As in CreateTopics, all topics are rejected.
+        # Reject all topics, as in CreateTopics.
         log.warning(
             "Created no topics for %s (topics: %d, partitions: %d): the limit per request is %d partitions",
             ctx.client_host,

@@ -68,7 +68,7 @@ _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The shared default, which is not sent."""
+"""The shared default; it is not sent."""
 
 
 @handler(0, 13)

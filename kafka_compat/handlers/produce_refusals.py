@@ -95,7 +95,7 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
 
     Each topic is decided once; an unauthorized transactional ID fails the whole request.
     """
-    # Imported here because it is needed only with an authorizer.
+    # Import this here, because it is needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

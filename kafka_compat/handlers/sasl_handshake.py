@@ -29,7 +29,7 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHa
         refusal = SaslHandshakeResponse(
             error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=exchange.mechanisms
         )
-        # As in Kafka, an authenticated client is disconnected without a response.
+        # Disconnect an authenticated client without a response, as Kafka does.
         answer = None if exchange.is_again else partial(deferred.complete, refusal)
         authentication.refused(str(error), answer)
         return deferred

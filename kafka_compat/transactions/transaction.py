@@ -318,7 +318,7 @@ class Transaction:
         return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
 
     def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
-        """Abort the open transaction in an epoch of its own, which fences its producer."""
+        """Abort the open transaction in an epoch of its own, to fence its producer."""
         epoch = self.status.producer_epoch
         if not self._epoch_fence_failed:
             epoch = min(epoch + 1, EPOCH_MAX)

@@ -43,7 +43,7 @@ def is_future(name: str) -> bool:
 
 
 def parse_name(name: str) -> TopicPartition | None:
-    """The partition whose log has this directory; None for other names, which are ignored."""
+    """The partition whose log has this directory. None for other names: they are ignored."""
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None

@@ -8,9 +8,9 @@ rewrites files after a truncation.
 Crash consistency: after kill -9 at any moment, and after a power cut that keeps only synced data, startup
 finds a state in which the following rules hold.
 
-1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion the
+1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion, the
    worker renames the partition directory, syncs the log directory, and only then rewrites the checkpoints
-   without the entry. Until the checkpoints are durable (`is_free`), no log of that name is created here. A
+   without the entry. Until the checkpoints are durable (`is_free`), no log with that name is created here. A
    crash in between leaves entries without a partition directory, which the next startup removes before it
    creates anything. Every checkpoint is generated from, or filtered by, the logs that exist when it is
    written, and the worker runs its jobs in order.
@@ -127,7 +127,7 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # After this, a crash leaves unclean logs. Must be durable before the first append.
+            # The removal must be durable before the first append: after it, a crash leaves unclean logs.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:

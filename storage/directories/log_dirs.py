@@ -265,11 +265,11 @@ class LogDirs:
         self._preferred[topic, partition] = directory
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
-        """Create an empty log in its preferred directory, or in the directory that has the fewest logs among
-        those with free space. The log becomes durable with its first flush. See `when_ready`.
+        """Create an empty log in its preferred directory, or in the directory with free space that has the
+        fewest logs. The log becomes durable with its first flush. See `when_ready`.
 
         Raises LogDirFailure when no directory is online; RefusedForNow when space or descriptors are
-        exhausted or an earlier log of the same name is not deleted yet; DirectoryExists.
+        exhausted or an earlier log with the same name is not deleted yet; DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:

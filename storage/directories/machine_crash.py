@@ -13,7 +13,7 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was restarted since `mark_boot`. False if unknown, that is, in a directory last
+    """Whether the machine was restarted since `mark_boot`. False if this is unknown: in a directory last
     written by another Kafka or on a system without boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"

@@ -221,8 +221,8 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Restore the directory of a log, which may now belong to a new topic with the same name: write `files` and
-    their content, and create `links` (with their inodes) to the files whose paths begin with `prefix`.
+    """Restore the directory of a log, which may now belong to a new topic with the same name: write `files`
+    with their content, and create `links` (with their inodes) to the files whose paths begin with `prefix`.
     """
     kept = set()
     try:

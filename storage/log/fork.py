@@ -111,7 +111,7 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 def link_directory(source: str, target: str) -> None:
     """Create `target` as a second directory of the log in `source`, which no broker may have open. Files that
-    are written in place are copied, namely those of the newest segment and of no segment. Raises OSError.
+    are written in place are copied: files of the newest segment, and files of no segment. Raises OSError.
     """
     names = [
         name

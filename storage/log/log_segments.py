@@ -104,7 +104,7 @@ class LogSegments:
         if stop == start:
             return None
         if stop - start >= SENDFILE_BYTES_MIN:
-            # Only large slices are checked here: a smaller slice is checked when it is read.
+            # Check only large slices here: a smaller slice is checked when it is read.
             segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 

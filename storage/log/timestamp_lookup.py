@@ -58,7 +58,7 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """Find the first record with the log's largest timestamp, which is -1 if there are none."""
+    """Find the first record with the log's largest timestamp (-1 if there are no timestamps)."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
@@ -113,7 +113,7 @@ def first_of_batch(
             return None
         found = header.max_timestamp if stamped else header.base_timestamp + record.timestamp_delta
         return TimestampOffset(found, header.base_offset + record.offset_delta, header.partition_leader_epoch)
-    # Imported here because few logs contain old formats.
+    # Import this here, because few logs contain old formats.
     from kafka_compat.storage.records.legacy import read_message, unwrap
 
     first, _ = read_message(data, 0)
@@ -138,7 +138,7 @@ class RecordTime(NamedTuple):
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """Find the first of `count` records in `body` whose deltas are both at least the given ones.
+    """Find the first of `count` records in `body` with both deltas at or above the given minimums.
 
     As in `record_scan`, two methods give the same result: record by record, and for many records of one
     length at once, by slices that are columns of bytes. Records are not checked otherwise, because the batch

@@ -229,5 +229,5 @@ def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 
 
 def seal(batch: bytearray | memoryview) -> None:
-    """Compute and write the CRC of the one batch that fills `batch`."""
+    """Compute and write the CRC of the single batch in `batch`."""
     _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))

@@ -269,7 +269,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
     """Decompress frames in small chunks, so that the first chunk beyond the limit yields at most twice the
-    limit. Frames may lack the content size, as those of the Java library do.
+    limit. Frames may lack the content size, like frames from the Java library.
     """
     view = memoryview(data)
     parts: list[bytes] = []

@@ -208,7 +208,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
     Codec and offsets are kept. Control batches and headers, which the old formats do not have, are omitted,
     as are uncompressed records below the fetched `first_offset`. An incomplete last batch is dropped.
-    Conversion ends before a batch in zstd, which those clients cannot read (KIP-110). Raises
+    Conversion ends before a batch in zstd, which clients with these versions cannot read (KIP-110). Raises
     UnsupportedCompressionType if the first batch is in zstd.
     """
     view = memoryview(data)

@@ -226,7 +226,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # As in Kafka, the largest timestamp is never below -1, which means none.
+        # As in Kafka, the largest timestamp is never below -1, the value for no timestamp.
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:

@@ -71,7 +71,7 @@ class OffsetIndex:
         return len(self._offsets) * ENTRY_SIZE_BYTES
 
     def append(self, last_offset: int, position: int) -> None:
-        """Add the batch at `position`. Its last offset must be above all earlier ones."""
+        """Add the batch at `position`. Its last offset must be above all earlier offsets."""
         self._positions.append(position)
         self._offsets.append(last_offset - self.base_offset)
 

@@ -110,7 +110,7 @@ class OpenSegments:
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed ones first, when no descriptor is left, and return their number."""
+        """Close some segments, sealed segments first, if no descriptor is left. Returns their number."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):

@@ -79,7 +79,7 @@ class TransactionIndex:
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
-        """Append an entry. Raises ValueError if its last offset is not after those of all earlier entries.
+        """Append an entry. Raises ValueError if its last offset is not above all earlier last offsets.
 
         If the disk is full or no descriptor is left, the entry stays in memory, since its marker is already
         in the log. The caller must then call `store` later.
