@@ -62,7 +62,7 @@ class OffsetOutOfRange(StorageError):
 
 
 class ProducerError(StorageError):
-    """Base class of the errors of producer state checks."""
+    """Base class of all errors in producer state checks."""
 
 
 class OutOfOrderSequence(ProducerError):
@@ -94,8 +94,8 @@ class LogDirFailure(StorageError):
 
 
 class RefusedForNow(StorageError):
-    """Base class of the errors of operations that failed without effect and may be retried. Kafka code 56,
-    which makes clients retry.
+    """Base class of errors after which an operation had no effect and may be retried. Kafka code 56, which
+    makes clients retry.
     """
 
 

@@ -26,7 +26,7 @@ _AT_ONCE = 256
 
 
 class MetadataStoreError(Exception):
-    """Base class of the errors of store operations."""
+    """Base class of all errors of store operations."""
 
 
 class NoNode(MetadataStoreError):

@@ -83,7 +83,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """Create the node and return its epoch, or None if the node exists, perhaps from a lost response."""
+    """Create the node and return its epoch, or None if it exists, perhaps because a response was lost."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

@@ -23,7 +23,7 @@ from kafka_compat.groups.timers import Timer, TimerKind
 
 
 class Joining:
-    """JoinGroup and LeaveGroup of the members of a `Rebalance`."""
+    """Handles JoinGroup and LeaveGroup for the members of a `Rebalance`."""
 
     def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str], str]) -> None:
         self._rebalance = rebalance

@@ -261,7 +261,7 @@ class _Appends:
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
-        """Start a topic, and return its name; None if the topic is unknown."""
+        """Start a topic. Returns its name, or None if the topic is unknown."""
         ctx = self._ctx
         self._partitions = []
         answer: TopicProduceResponse = _new(TopicProduceResponse)

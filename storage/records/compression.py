@@ -35,7 +35,7 @@ def limit_bytes(compressed_size_bytes: int) -> int:
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """Compress `data`; `level` is as in compression.gzip.level and so on; None: the default (KIP-390).
+    """Compress `data`; `level` is as in compression.gzip.level and the like; None: the default (KIP-390).
 
     `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """

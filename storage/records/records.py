@@ -308,7 +308,7 @@ def control_record_type(record: Record) -> ControlRecordType | None:
 
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
-    """Read the marker of a control batch; None if the batch contains another kind of control record."""
+    """Read the marker of a control batch. Returns None if it contains another kind of control record."""
     for record in iter_records(batch):
         kind = control_record_type(record)
         if kind is not ControlRecordType.ABORT and kind is not ControlRecordType.COMMIT:

@@ -152,7 +152,7 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Validate the records of one partition in a Produce request of a version; None means the newest.
+    """Validate the records of one partition in a Produce request of this version (None: the newest).
 
     A header field that the broker decides (the timestamp type, and with it the largest timestamp) is
     corrected in place if `data` is writable, otherwise in a copy. Raises the errors of storage.errors as
