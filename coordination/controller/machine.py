@@ -1,4 +1,4 @@
-"""The controller as a state machine without I/O, which elects partition leaders: events in, effects out.
+"""The controller as a state machine without I/O: it takes events, elects leaders and returns effects.
 
 Its behavior is that of Kafka 3.9's controller in ZooKeeper mode. Rules:
 - Effects must be applied in order, also across calls of `handle`.
