@@ -1,4 +1,4 @@
-"""Client of a metadata store in another process of this machine, over a connection to its StoreServer.
+"""Client of a metadata store in another process on this machine, over a connection to its StoreServer.
 
 Rules, in addition to the rules of metadata_store.py:
 - Calls are pipelined: each call is sent without waiting for responses. See store_wire.py for the format.

@@ -1,4 +1,4 @@
-"""SASL authentication of this broker at another broker."""
+"""SASL authentication of this broker to another broker."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Registration of a broker for its lifetime: it registers, applies for the controller role and watches
-settings, and does so again after a session expires.
+"""Registration of a broker for its lifetime: it registers, runs for controller and watches settings, and
+repeats this after a session expires.
 
 Rules
 1. As long as the broker runs, it is registered or retries. No failure ends the attempts; unexpected errors

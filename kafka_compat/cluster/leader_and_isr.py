@@ -1,5 +1,5 @@
-"""LeaderAndIsr and StopReplica: application of the controller's decisions to the partitions of this broker,
-from a request or the controller in this process.
+"""Application of LeaderAndIsr and StopReplica, from a request or the controller in this process, to the
+partitions of this broker.
 
 Rules (Kafka 3.9 with ZooKeeper)
 1. A request from a controller that has been replaced is rejected: STALE_CONTROLLER_EPOCH.

@@ -1,8 +1,8 @@
 """Produce (key 0): append one batch per partition, and respond as `acks` requires.
 
 With acks=0 there is no response, and the connection is closed after a failure; with acks=1 the response is
-sent once this replica has the records; with acks=all (-1) once every in-sync replica has. Versions: 3 adds
-format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic IDs (KIP-516).
+sent once this replica has the records; with acks=all (-1) once every in-sync replica has them. Versions: 3
+adds format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic IDs (KIP-516).
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
 (KIP-890); otherwise version 11 returns TRANSACTION_ABORTABLE, earlier versions INVALID_TXN_STATE. In version

@@ -1,4 +1,4 @@
-"""Writing of transaction markers to partitions that this broker leads (WriteTxnMarkers, own coordinator)."""
+"""Writing of transaction markers to partitions that this broker leads (for any coordinator)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Forks of a log: a second directory on the same disk with the same records, which are hard links and not
-copies.
+"""Forks of a log: a second directory on the same disk with the same records, as hard links instead of copies.
 
 A closed segment is never written to again: compaction and retention replace or unlink its files, and the
 content remains under other links. So a fork holds links to closed segments and a copy of the active segment,

@@ -1,4 +1,4 @@
-"""Pending truncations of a log, which ends at the new offset in memory before its files are cut.
+"""Pending truncations of a log: in memory, it ends at the new offset before its files are cut.
 
 The worker of the log's directory lowers the checkpoints, so that recovery does not trust records beyond the
 new end, and then cuts the files. Until all truncations of a log are on disk, nothing in the log is appended,

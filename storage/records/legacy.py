@@ -1,4 +1,4 @@
-"""Message formats 0 and 1, which clients and log directories from before Kafka 0.11 use.
+"""Message formats 0 and 1, used by clients and in log directories from before Kafka 0.11.
 
     offset 8 | size 4 | CRC-32 4 | magic 1 | attributes 1 | timestamp 8, format 1 only
     | key length 4, key | value length 4, value

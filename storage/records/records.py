@@ -1,4 +1,4 @@
-"""Records of a batch of format 2 (KIP-98): encoding and decoding.
+"""Encoding and decoding of the records in a batch of format 2 (KIP-98).
 
     length varint | attributes 1 byte | timestamp delta varlong | offset delta varint
     | key length varint, key | value length varint, value | header count varint
