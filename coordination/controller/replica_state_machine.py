@@ -47,7 +47,7 @@ class Replicas:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the replicas' initial states: online, or ineligible for deletion if the broker is offline."""
+        """Set the initial states of replicas: online, or, for an offline replica, ineligible for deletion."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)

@@ -47,7 +47,7 @@ class LeaderState(NamedTuple):
 
     topic: str
     topic_id: UUID
-    """0 if unknown."""
+    """The topic ID; 0 if it is unknown."""
     partition: int
     leader: int
     leader_epoch: int

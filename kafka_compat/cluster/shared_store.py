@@ -105,7 +105,7 @@ async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> Non
 
 
 async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
-    """Return the cluster ID. The first broker of the cluster generates it."""
+    """Return the cluster ID. The first broker of the cluster writes it."""
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
     except stores.NoNode:

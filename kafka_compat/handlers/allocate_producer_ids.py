@@ -35,7 +35,7 @@ async def allocate_producer_ids(
         cluster.service.tell_of_malformed(error, "no producer IDs are allocated")
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except MetadataStoreError:
-        # The session is suspended or expired, so another broker is or may become the controller.
+        # The session is lost or expired, so another broker is or becomes the controller.
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return AllocateProducerIdsResponse(
         producer_id_start=block.first, producer_id_len=block.last - block.first + 1
