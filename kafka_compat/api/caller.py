@@ -124,7 +124,7 @@ class Caller:
         self.principal = principal
         self.host = host
         self.listener_name = listener_name
-        """The listener of the connection, for which responses contain the brokers' addresses."""
+        """The listener of the connection. Responses contain the brokers' addresses on this listener."""
         self.client_id = client_id
         self.port = port
         self.local_host = local_host

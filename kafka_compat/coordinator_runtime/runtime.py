@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard of which this broker became leader; with `delay`, start after this method returns."""
+        """Load a shard that this broker now leads; with `delay`, start after this method returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -191,7 +191,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.loaded(self.now()))
 
     def unload(self, index: int) -> None:
-        """Unload a shard of which this broker is no longer leader."""
+        """Unload a shard that this broker no longer leads."""
         shard = self._shards.pop(index, None)
         if shard is not None:
             self._give_up(shard)

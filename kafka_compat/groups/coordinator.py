@@ -99,8 +99,8 @@ class GroupCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """Load a shard of which this broker became leader. A long log is read in steps, during which the
-        shard is loading.
+        """Load a shard that this broker now leads. A long log is read in steps, during which the shard is
+        loading.
         """
         self._runtime.load(index, leader_epoch)
 

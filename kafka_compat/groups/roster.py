@@ -132,7 +132,7 @@ class Roster:
         return True
 
     def shares_protocol(self, names: set[str]) -> bool:
-        """Whether every member supports one of these protocols."""
+        """Whether every member supports any of these protocols."""
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:

@@ -205,8 +205,8 @@ class TransactionCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Load a shard of which this broker became leader. A long log is read in steps, during which the
-        shard is loading. Decided transactions are completed.
+        """Load a shard that this broker now leads. A long log is read in steps, during which the shard is
+        loading. Decided transactions are completed.
         """
         # Delay loading, because at startup a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)

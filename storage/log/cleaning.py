@@ -32,7 +32,7 @@ class DirtyPart:
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """The time by which the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
+    """By how much the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
 
     @property
     def ratio(self) -> float:

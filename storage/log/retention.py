@@ -1,4 +1,4 @@
-"""Retention: which of the oldest segments of a log are deleted, and for which reason. No I/O.
+"""Retention: which of the oldest segments of a log are deleted, and why. No I/O.
 
 Rules, as in Apache Kafka
 1. Segments are deleted in order, oldest first, up to the first segment that must be kept.

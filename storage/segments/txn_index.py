@@ -20,7 +20,7 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry in a Fetch response, by which read_committed consumers skip a producer's records."""
+    """An entry in a Fetch response. It lets read_committed consumers skip a producer's records."""
 
     producer_id: int
     first_offset: int
