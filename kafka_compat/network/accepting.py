@@ -4,8 +4,9 @@ Rules
 1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of connections does not block the
    event loop.
 2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would use a reserved
-   descriptor is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns
-   the lowest free number, so the number of a new connection shows how many are in use.
+   descriptor is closed at once, unless descriptors can be freed by closing cached files (`make_room`). The
+   kernel assigns the lowest free number, so the number of a new connection shows how many descriptors are in
+   use.
 3. When no descriptor is left, a spare one is released to accept the connection and close it. Rejecting a
    client at once is better than leaving it in the backlog, and the event loop does not spin.
 4. A shortage of descriptors is logged once per QUIET_S, with advice.
@@ -35,7 +36,7 @@ _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """The number of `limit` descriptors reserved for files, which connections must not use."""
+    """The number of descriptors, out of `limit`, that are reserved for files."""
     return min(max(limit // 8, 16), 1024)
 
 
@@ -116,7 +117,7 @@ class Acceptor:
         self._held = False
 
     def hold(self) -> None:
-        """Stop accepting until `go_on`; clients wait in the backlog."""
+        """Stop accepting until `go_on`. Clients wait in the backlog."""
         self._held = True
         self._loop.remove_reader(self._listening.fileno())
 
@@ -155,7 +156,7 @@ class Acceptor:
                     log.warning("Could not accept a connection: %s; retrying", error.strerror)
                     self._pause()
                     return
-                # Otherwise the connection ended before it was accepted.
+                # All other errors mean that the connection ended before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()

@@ -5,7 +5,8 @@ Rules
    SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
-3. Frames of a session with a limited lifetime continue to pass through here; after the session expires, only
+3. Frames of a session with a limited lifetime continue to pass through `dispatch`; after the session expires,
+only
    a new handshake is served.
 """
 
@@ -36,8 +37,9 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """TLS of a listener. `context` returns the current context; `refusal` the reason to close a connection
-    after its handshake, if any; `principal_of` the principal of a certificate (DER) or of None.
+    """TLS of a listener. `context` returns the current context. `refusal` returns the reason to close a
+    connection after its handshake, if any. `principal_of` returns the principal of a certificate (DER) or of
+    None.
     """
 
     context: Callable[[], ssl.SSLContext]
@@ -70,7 +72,7 @@ class SaslAuthentication:
 
 
 class ListenerEntrance:
-    """Authentication of one listener, with TLS, SASL or both."""
+    """Authentication on one listener, with TLS, SASL or both."""
 
     def __init__(self, server: Server, tls: TlsTerms | None, sasl: SaslTerms | None) -> None:
         self._server = server

@@ -57,7 +57,7 @@ class Progress:
             self._bar.stop()
 
     def batch(self, batch_id: int, rows: int, behind: int) -> None:
-        """Note a finished batch with `rows` records; `behind` of the initial offsets remain."""
+        """Record a finished batch with `rows` records; `behind` of the initial offsets remain."""
         self.rows += rows
         self.batches += 1
         rate = self.rows / max(self.seconds, 1e-3)

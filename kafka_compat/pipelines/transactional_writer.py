@@ -1,6 +1,6 @@
 """The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
 
-It requires pyarrow and confluent-kafka there. The rules:
+It requires pyarrow and confluent-kafka there. Rules
 
 1. A task owns one slice, the rows of one source partition in one batch, and the partition's transactional id.
    Its InitProducerId fences any other writer with that id, and aborts that writer's open transaction.
@@ -34,7 +34,8 @@ class Slices:
     """A batch's slices, as `ends` by topic and partition, and their target.
 
     `properties` contains librdkafka properties for the target; `to_topic` None keeps the names.
-    `same_cluster`: the source's topics exist in the target, so that tokens can be stored under their names.
+    `same_cluster` means that the source's topics exist in the target, so that tokens can be stored under
+    their names.
     """
 
     properties: dict[str, str]
@@ -122,7 +123,7 @@ class _SliceWriter:
                 self._producer.begin_transaction()
                 self._open = True
             given = [(header["key"], header["value"]) for header in headers] if headers else None
-            # Delivery reports are not needed: the commit fails if any record was rejected.
+            # Ignore delivery reports, because the commit fails if any record was rejected.
             while True:
                 try:
                     produce(to_topic, value, key, partition, timestamp=stamp // 1000, headers=given)
@@ -150,7 +151,7 @@ class _SliceWriter:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # The original error is already raised; the transaction will time out.
+                # Ignore it: the original error is already raised, and the transaction will time out.
                 del error
         self._group.close()
 

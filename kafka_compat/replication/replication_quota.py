@@ -2,7 +2,8 @@
 
 Rules
 1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
-   throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries with its own ID.
+   throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries that contain its
+   own ID.
 2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled, because forcing
    replicas out of the ISR would be worse than the traffic.
 3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until the
@@ -24,7 +25,7 @@ ALL: Final = "*"
 
 
 class ReplicationQuota:
-    """One direction of one broker: sent as a leader, or fetched as a follower."""
+    """One direction of a broker's replication: sent as a leader, or fetched as a follower."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
         self.bytes_per_s = UNLIMITED
@@ -84,7 +85,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """Both directions of one broker."""
+    """Quotas for both directions of one broker."""
 
     def __init__(self, broker_id: int, windows: int = 11, window_ms: int = 1000) -> None:
         self.leader = ReplicationQuota(windows, window_ms)

@@ -103,7 +103,8 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
     """The certificates that a trust store trusts, at least one. Raises StoreError.
 
-    As in Java, an entry with a private key trusts the key's certificate, but not its issuers' certificates.
+    As in Java, an entry with a private key makes the key's certificate trusted, but not its issuers'
+    certificates.
     """
     if settings.certificates is not None:
         return _pem_certificates("ssl.truststore.certificates", settings.certificates)
@@ -264,7 +265,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # for example, unsupported encryption
+    except Exception as error:  # For example, the encryption is unsupported.
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 
