@@ -1,10 +1,9 @@
 """A private copy of this package's modules, so that a running broker can import them after an upgrade.
 
 A broker imports most modules when they are first needed, since importing all of them would take a third of
-its memory and longer than its whole startup. `pip install -U` may remove or replace the modules in the
-meantime. A serving broker therefore copies its package into an unnamed file of some 7 MB and imports from it;
-the file is deleted with the process. Apache Kafka keeps its jars open to the same effect. Third-party
-libraries are not copied.
+its memory and longer than its whole startup. `pip install -U` may remove or replace them meanwhile. A serving
+broker therefore copies its package into an unnamed file of some 7 MB and imports from it; the file is deleted
+with the process. Apache Kafka keeps its jars open to the same effect. Third-party libraries are not copied.
 """
 
 from __future__ import annotations
@@ -195,8 +194,7 @@ def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # In a checkout, the second path is its root: skip the root's other directories, which are not
-            # part of the package.
+            # A checkout's second path is its root: enter only the root's two directories of the package.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue

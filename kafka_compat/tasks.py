@@ -5,8 +5,7 @@ Rules
 2. The reaction depends on the task: LOG does nothing more, RESTART runs its work again after a pause that
    doubles with each failure. CannotGoOn always stops the broker.
 3. Closing an owner cancels its tasks, the youngest first, and waits for each before canceling the next;
-afterwards no task
-   can be started.
+   afterwards no task can be started.
 """
 
 from __future__ import annotations

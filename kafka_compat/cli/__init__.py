@@ -80,8 +80,7 @@ def prepare() -> None:
             try:
                 os.fstat(number)
             except OSError:
-                # os.open returns this descriptor, the lowest free one, because all lower descriptors are open
-                # by now.
+                # Opens this descriptor: it is the lowest free one, because all lower descriptors are open.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

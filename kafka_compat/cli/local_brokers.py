@@ -103,9 +103,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
-    """Find the first conflict between listeners that each use `count` consecutive ports, starting at their
-    own (0: any free ports). Return a listener, the listener that already uses its port, and the port; None
-    without conflict.
+    """The first conflict between listeners that each use `count` consecutive ports, starting at their own (0:
+    any free ports): a listener, the listener that already uses its port, and the port; None without conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:

@@ -318,8 +318,7 @@ class Cluster:
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # Raise a retriable error, because a broker may replace the process that now listens on
-                    # the port.
+                    # Raise a retriable error: a broker may replace the process that now listens on the port.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {

@@ -420,8 +420,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Start with a new producer id, because the gap in the sequence would cause rejections of
-                # later records.
+                # Start with a new producer id, because the sequence gap would cause rejections.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

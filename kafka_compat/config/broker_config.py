@@ -268,8 +268,7 @@ class BrokerConfig(TypedValues):
         changed settings. Raises ConfigError, without changes, if a setting or a combination is invalid.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # Return early in the common case at startup, because comparing all values would take longer than
-            # reading the settings.
+            # Return early in the common case at startup: comparing all values takes longer than reading them.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

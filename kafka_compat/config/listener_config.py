@@ -66,5 +66,5 @@ class ListenerConfig(TypedValues):
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """The effective value. Raises KeyError for an unknown name, and for an unset setting of a mechanism."""
+        """The effective value. Raises KeyError for an unknown name or a mechanism's unset setting."""
         return self._config.get(self.named(name))

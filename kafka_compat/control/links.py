@@ -3,8 +3,7 @@
 Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
 
 A paused broker serves no requests. New connections, requests to other brokers and requests to the metadata
-store wait, and the broker's session expires if the pause lasts too long. Work in progress continues to its
-end.
+store wait, and the broker's session expires if the pause takes too long. Work in progress is finished.
 """
 
 from __future__ import annotations

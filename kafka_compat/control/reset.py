@@ -48,8 +48,7 @@ class Reset:
         ids = {topic_id for _, topic_id in found}
 
         def are_gone() -> bool:
-            # Compare topic ids, because a client that a test left open may have recreated a topic with the
-            # same name.
+            # Compare topic ids: a client that a test left open may have recreated a topic with the same name.
             return not any(
                 known.topic_id in ids
                 for broker in self._brokers

@@ -77,8 +77,7 @@ class ProtobufSchema:
                 message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
             )
         except Exception:
-            # Show Protobuf's text format, because some values have no JSON form, such as an Any of an unknown
-            # message.
+            # Show the text format: some values have no JSON form, such as an Any of an unknown message.
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 

@@ -109,8 +109,7 @@ class ClusterView:
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
         """The partition if a broker of this process leads it, otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # Prefer the latest epoch, because an isolated broker may not know yet that another broker became
-        # leader.
+        # Prefer the latest epoch: an isolated broker may not know that another broker became leader.
         leading = [
             held
             for held in here

@@ -64,9 +64,8 @@ class Dialect(ABC):
         """Series of a listener's attribute in kafka.server:type=socket-server-metrics."""
 
     def attribute(self, type_name: str, attribute: str) -> Series:
-        """Series of an MBean that has attributes but no name, such as
-        kafka.server:type=group-coordinator-metrics. If no rule matches, the series gets the exporter's
-        default name.
+        """Series of an MBean with attributes and no name, such as
+        kafka.server:type=group-coordinator-metrics. If no rule matches, the exporter's default name applies.
         """
         return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
 
@@ -122,8 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # Follow the example's second rule, which shows the intent: the first parses `Produce, user=U` as the
-        # resource.
+        # Follow the example's second rule; its first parses `Produce, user=U` as the resource.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 

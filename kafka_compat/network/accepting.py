@@ -4,9 +4,8 @@ Rules
 1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of connections does not block the
    event loop.
 2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would use a reserved
-   descriptor is closed at once, unless descriptors can be freed by closing cached files (`make_room`). The
-   kernel assigns the lowest free number, so the number of a new connection shows how many descriptors are in
-   use.
+   descriptor is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns
+   the lowest free number, so the number of a new connection shows how many are in use.
 3. When no descriptor is left, a spare one is released to accept the connection and close it. Rejecting a
    client at once is better than leaving it in the backlog, and the event loop does not spin.
 4. A shortage of descriptors is logged once per QUIET_S, with advice.

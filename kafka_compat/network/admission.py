@@ -8,8 +8,7 @@ Rules
 2. When the rate of new connections exceeds max.connection.creation.rate of the broker or the listener, the
    listener delays the last connection, and accepts others only afterwards (KIP-612).
 3. When the rate of new connections from one address exceeds its connection_creation_rate, they are accepted,
-left
-   unserved for the throttle time of the address, and closed.
+   left unserved for the throttle time of the address, and closed.
 4. Connections beyond max.connections.per.ip of an address are closed at once.
 """
 

@@ -3,8 +3,7 @@ served, and one for responses that are not yet sent.
 
 Rules of the request budget
 1. An unfinished frame that would exceed the budget waits in a queue; meanwhile the broker does not read from
-its connection.
-   Small requests (up to FIRST_BYTES) never wait.
+   its connection. Small requests (up to FIRST_BYTES) never wait.
 2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
    complete. Unfinished frames that fill the budget therefore never block each other. At most one frame
    exceeds the budget.

@@ -6,8 +6,7 @@ Rules
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
 3. Frames of a session with a limited lifetime continue to pass through `dispatch`; after the session expires,
-only
-   a new handshake is served.
+   only a new handshake is served.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """TLS of a listener. `context` returns the current context. `refusal` returns the reason to close a
-    connection after its handshake, if any. `principal_of` returns the principal of a certificate (DER) or of
-    None.
+    """TLS of a listener. `context` returns the current context; `refusal` the reason to close a connection
+    after its handshake, if any; `principal_of` the principal of a certificate (DER) or of None.
     """
 
     context: Callable[[], ssl.SSLContext]

@@ -1,7 +1,7 @@
 """Files of the archive, and the exactly-once publication of batches despite crashes.
 
 Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
-underscore. Rules
+underscore. The rules:
 
 1. A batch is written to DIR/_staging/BATCH-RUN/, a directory of this run, which readers ignore.
 2. Its files are synced and checked: offsets strictly increase, and lie within the batch's range, which begins
@@ -13,8 +13,7 @@ underscore. Rules
 5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
    publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
-Only the log determines the content; Spark's checkpoint (DIR/_checkpoint) determines only the offset range of
-a batch.
+The log alone decides; Spark's checkpoint (DIR/_checkpoint) only determines the offset range of a batch.
 """
 
 import json

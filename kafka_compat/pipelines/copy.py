@@ -24,8 +24,7 @@ _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """`source` selects the records. `to_topic` None keeps the topics' names, which requires a different
-    cluster.
+    """`source` selects the records. `to_topic` None keeps the topics' names, which requires another cluster.
 
     `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
     creates missing topics, and adds missing partitions. `group` is the consumer group for the tokens (None:
@@ -76,8 +75,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
     from pyspark import cloudpickle
 
-    # Send the function, because executors on other machines have pyarrow and confluent-kafka, but not this
-    # package.
+    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)

@@ -31,8 +31,7 @@ def require_spark() -> None:
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Check both now: Spark requires them to pass rows to Python as Arrow columns, but reports this only
-        # during the run.
+        # Check both: Spark requires them for Arrow columns in Python, but reports this only during the run.
         _require(package)
 
 

@@ -150,8 +150,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
 
     from pyspark import cloudpickle
 
-    # Send the function, because executors on other machines have pyarrow and confluent-kafka, but not this
-    # package.
+    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism

@@ -81,8 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Bound the memory of 1 MiB records per core by count: Spark's limit in bytes costs 13 µs per
-            # record.
+            # Limit the rows, which bounds memory: a limit in bytes costs 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}

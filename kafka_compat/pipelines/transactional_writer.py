@@ -1,6 +1,6 @@
 """The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
 
-It requires pyarrow and confluent-kafka there. Rules
+It requires pyarrow and confluent-kafka there. The rules:
 
 1. A task owns one slice, the rows of one source partition in one batch, and the partition's transactional id.
    Its InitProducerId fences any other writer with that id, and aborts that writer's open transaction.
@@ -34,8 +34,7 @@ class Slices:
     """A batch's slices, as `ends` by topic and partition, and their target.
 
     `properties` contains librdkafka properties for the target; `to_topic` None keeps the names.
-    `same_cluster` means that the source's topics exist in the target, so that tokens can be stored under
-    their names.
+    `same_cluster`: the source's topics exist in the target, so that tokens can be stored under their names.
     """
 
     properties: dict[str, str]

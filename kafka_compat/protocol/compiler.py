@@ -32,8 +32,7 @@ def compile_decoder(cls: type[Message], version: int) -> Decoder:
 
 
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
-    """`encode(message, write, write_records, elements_max)`: calls `write` or `write_records` with each part,
-    in order.
+    """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in order.
 
     Raises TooLong like a decoder, but possibly after some parts were written.
     """

@@ -117,9 +117,8 @@ def field(
 ) -> Any:
     """Declare a field with properties beyond its type and default.
 
-    `versions` are the versions that have the field. `nullable` are the versions in which the field may be
-    null (by default all, if its type permits None). `tag` makes it a tagged field, which is sent only if its
-    value differs from the default.
+    `versions` are the versions that have the field; `nullable` those in which it may be null (by default all,
+    if its type permits None). `tag` makes it a tagged field, sent only if its value differs from the default.
     """
     return _Field(versions, nullable, tag, default, default_factory)
 
@@ -238,8 +237,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 def frozen_default(factory: Callable[[], T]) -> T:
     """A shared default value of a tagged struct. Changing it raises TypeError.
 
-    A fetched partition has three such fields, which are nearly always absent: sharing saves three objects
-    each.
+    A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
     """
     value = factory()
     cls = cast(type[Message], type(value))

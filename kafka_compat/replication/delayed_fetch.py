@@ -8,8 +8,7 @@
 3. Many partitions are read in steps that yield to the event loop; each is read in its current state. A
    wake-up during the steps repeats the read.
 4. Requests of versions 0 to 3 get old record formats: another thread converts the records starting at the
-fetch offset, at most
-   CONVERTED_BYTES_MAX of the log, even if the client requests more.
+   fetch offset, at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
 5. Partitions that the client is not authorized to read do not cause an immediate response, unless the client
    may not read any of the partitions.
 6. A consumer that exceeds its quota gets an empty response with a throttle time (KIP-219). Its session is

@@ -2,8 +2,7 @@
 
 Rules
 1. A read waits until its partitions together have received the missing number of bytes (committed bytes, or
-   for a follower appended bytes). It then wakes its reader. A leader change and the deadline wake the reader
-   as well.
+   for a follower appended bytes). It then wakes its reader, as do a leader change and the deadline.
 2. The reader reads again, and then completes the read or reports the number of bytes that are still missing.
 3. A read ends when its caller disconnects. The reader is not woken afterwards.
 """

@@ -104,9 +104,8 @@ def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[
 def _for_old_client(
     ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
-    """Adapt a response part to Fetch 0 to 9, which may not support zstd (KIP-110), record format 2, or the
-    error of a failed disk. The topic's settings decide whether its records count as zstd, not the content of
-    the log.
+    """Adapt a response part to Fetch 0 to 9, which may not support zstd (KIP-110), format 2 or the error of a
+    failed disk. Compression is decided by the topic's settings, not by the content of the log.
     """
     version = ctx.api_version
     if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:

@@ -39,9 +39,8 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""A partition: topic name (Fetch up to version 12) or topic ID as a number (version 13 and later), and
-partition number. The ID is a number because hashing a UUID is a Python call, and every fetch looks up its
-partitions many times.
+"""Topic name (Fetch up to version 12) or topic ID as a number (later versions), and partition. The ID is a
+number because hashing a UUID is a Python call and every fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
 """The priority of a session, compared from left to right: whether the session belongs to a follower, the

@@ -375,8 +375,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # Set it here, because no flush of an empty log would, and the follower fetches only while none is
-        # pending.
+        # No flush of an empty log is waited for, and the follower fetches only while none is pending.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:

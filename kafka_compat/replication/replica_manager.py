@@ -177,8 +177,7 @@ class ReplicaManager:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Configure it before it becomes leader, because it must not commit while the ISR is too
-                # small.
+                # Configure it before it becomes leader: it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held

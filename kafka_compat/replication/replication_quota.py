@@ -2,8 +2,7 @@
 
 Rules
 1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
-   throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries that contain its
-   own ID.
+   throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries with its own ID.
 2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled, because forcing
    replicas out of the ISR would be worse than the traffic.
 3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until the

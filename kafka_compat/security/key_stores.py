@@ -103,8 +103,7 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
     """The certificates that a trust store trusts, at least one. Raises StoreError.
 
-    As in Java, an entry with a private key makes the key's certificate trusted, but not its issuers'
-    certificates.
+    As in Java, an entry with a private key trusts the key's certificate, but not its issuers' certificates.
     """
     if settings.certificates is not None:
         return _pem_certificates("ssl.truststore.certificates", settings.certificates)

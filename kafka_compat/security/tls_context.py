@@ -102,10 +102,9 @@ class TlsContext:
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """The context for new connections, with the stores in these settings read from the files. Returns
-        this object if nothing changed. Other settings take effect after a restart. Raises ConfigError if the
-        new stores are invalid; by Kafka's rules for running listeners (KIP-226), this object then remains in
-        use.
+        """The context for new connections, with the stores in these settings read from the files; this object
+        if nothing changed. Other settings take effect after a restart. Raises ConfigError if the new stores
+        are invalid; by Kafka's rules for running listeners (KIP-226), this object then remains in use.
         """
         settings = self.settings._replace(
             key_store=settings.key_store, trust_store=settings.trust_store, own=settings.own
@@ -224,8 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # Finish both sides: in TLS 1.3, the client completes the handshake before the server verifies
-                # its certificate.
+                # In TLS 1.3, the client completes the handshake before the server verifies its certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass

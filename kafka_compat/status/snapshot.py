@@ -84,8 +84,7 @@ class Partition(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether it is under-replicated, as in kafka-topics: replicas that a reassignment adds do not
-        count."""
+        """As kafka-topics counts: replicas that a reassignment is adding do not count as missing."""
         return len(self.isr) < len(self.replicas) - len(self.adding)
 
     @property

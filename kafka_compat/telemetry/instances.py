@@ -7,14 +7,11 @@ Rules
    least a minute) without a request. If there are too many instances, the one that was silent longest is
    removed.
 2. An instance's subscription is computed when it becomes known, and again after subscriptions have changed.
-The
-   instance may then request its subscription immediately, to learn of the change.
+   The instance may then request its subscription immediately, to learn of the change.
 3. An instance may request its subscription once per interval, and immediately after a push that failed
-because of an
-   outdated subscription or compression.
+   because of an outdated subscription or compression.
 4. An instance may push once per interval, and immediately after a request for its subscription, except for an
-early
-   request after a failed push. The last push is allowed at any time.
+   early request after a failed push. The last push is allowed at any time.
 5. After the last push, further pushes are rejected.
 
 No I/O: callers pass the time in milliseconds of a monotonic clock.

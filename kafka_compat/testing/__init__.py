@@ -1,7 +1,6 @@
 """Brokers for tests, in one line: `with KafkaBroker() as broker: …` (docs/testing.md).
 
-No broker code is imported here: the broker runs in its own process. The simulation imports broker code on
-demand.
+No broker code is imported here: the broker runs in its own process. The simulation imports it on demand.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class BrokerFailed(RuntimeError):
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data. Exits with the current process, even after a kill."""
+    """A `kafka-compat serve` process with temporary data. Exits with the current process, even if killed."""
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
         self.settings = dict(settings)

@@ -39,8 +39,7 @@ def _show(options: Options) -> None:
     try:
         cluster = cluster_of(options)
     except Failure as failure:
-        # Raise the cause alone: Kafka's command creates no KafkaAdminClient, so it never reports a failed
-        # creation.
+        # Raise the cause alone: Kafka's command has no admin client whose creation could fail.
         raise failure.cause or failure from None
     with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}

@@ -1,7 +1,6 @@
 """Decode records of Kafka's internal topics for kafka-dump-log and kafka-console-consumer.
 
-The output is the same as that of Kafka's decoders and formatters. The formatters write JSON without a
-newline.
+The output is that of Kafka's decoders and formatters; the latter write JSON without a newline.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ Rules
    frozen when the broker is ready and never examined.
 2. Surviving objects are examined again before their number grows large (MIDDLE_MAX).
 3. All objects are examined every minute when the loop is idle. If more than OLDER_MAX objects survive, such
-as those
-   of new partitions, they are frozen as well, so the next run is short again.
+   as those of new partitions, they are frozen as well, so the next run is short again.
 """
 
 from __future__ import annotations

@@ -78,8 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Report the lack of processes, descriptors or temporary space once, because every check
-                # retries.
+                # Report a lack of processes, descriptors or space once, because every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     key = found[0].topic, found[0].partition
@@ -173,8 +172,7 @@ class LogCleaner:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Record it before the first gap appears, because recovery treats gaps as damage in a log that was not
-        # cleaned.
+        # Record it before the first gap appears: recovery treats gaps in an uncleaned log as damage.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()

@@ -5,8 +5,7 @@ Rules
 2. A change is written together with its notice, on condition that the node has not changed since it was read;
    after a conflict, the node is read and changed again. A broker applies its own change before it responds.
 3. An unreadable node may contain a denial. The node's last known ACLs remain effective; without known ACLs,
-only
-   super users may access the resources that the node covers.
+   only super users may access the resources that the node covers.
 """
 
 from __future__ import annotations
@@ -177,8 +176,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # Read the node again: if the response was lost, the change may exist in the store, together
-                # with its notice.
+                # If the response was lost, the change may exist in the store, together with its notice.
                 continue
             if wanted != known.entries:
                 log.info("Changed the ACLs on %s (total: %d)", pattern, len(wanted))

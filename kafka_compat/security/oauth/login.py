@@ -112,8 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("Could not fetch the inter-broker token from %s: %s; retrying", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # Wait at least this long: tokens that have expired on arrival would otherwise be replaced
-            # endlessly.
+            # Expired tokens would otherwise be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
                 log.error("Received an expired OAuth token from %s. Check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)

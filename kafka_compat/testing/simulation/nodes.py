@@ -1,8 +1,7 @@
 """Processes of a simulation: each owns the callbacks and tasks that share its context variable.
 
 Rules
-1. All work that a process schedules belongs to it, because asyncio runs the work in a copy of the current
-context.
+1. All work that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
 2. A killed process runs no code, not even `finally`: its sockets are reset, and its tasks are abandoned.
 3. A paused process (SIGSTOP) runs no code until it resumes; then all due work runs in order. Its connections
    stay open, and the kernel continues to accept new connections for it.

@@ -230,8 +230,7 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Ignore Ctrl-C, which only the parent process handles; at its exit, `asked` ends, and so does this
-    # process.
+    # Only the parent process handles Ctrl-C; when it exits, `asked` ends, and so does this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()
