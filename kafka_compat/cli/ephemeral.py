@@ -39,7 +39,7 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Whether the name of the directory is that of a temporary data directory."""
+        """Whether the directory has the name of a temporary data directory."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:

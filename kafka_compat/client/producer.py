@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: Errors that are retried, besides those of leader changes.
+#: Errors that are retried, in addition to errors of leader changes.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,

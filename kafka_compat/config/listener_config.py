@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Whether a broker setting of that name works or is unneeded."""
+    """Whether the broker setting with that name works or is unneeded."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"

@@ -97,8 +97,8 @@ class Scraper:
             yield await finish(reported)
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
-        """Kafka's MBeans except those of single partitions. `by_partition=False` includes only some APIs, and
-        omits clients with quotas.
+        """Kafka's MBeans, except MBeans of single partitions. `by_partition=False` includes only some APIs,
+        and omits clients with quotas.
         """
         beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
         yield from request_beans.topics(brokers, beans)

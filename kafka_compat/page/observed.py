@@ -48,7 +48,7 @@ class Rates:
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:
-        """Discard a deleted topic's samples, so that a new topic of that name starts from scratch."""
+        """Discard a deleted topic's samples, so that a new topic with the same name starts from scratch."""
         for number, (at_s, counts) in enumerate(self._samples):
             if topic in counts:
                 kept = {name: count for name, count in counts.items() if name != topic}
@@ -157,7 +157,7 @@ class Observed:
         self.times = RecordTimes()
         """Timestamps of the first records that groups have not committed."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
-        """Refused clients, with reasons."""
+        """Rejected clients, with reasons."""
         self.log = LogLines(self.refusals.note)
         """The last lines of the log."""
         for broker in brokers:

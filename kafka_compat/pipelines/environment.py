@@ -65,7 +65,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of a Java that runs Spark: in JAVA_HOME if set, else on PATH."""
+    """Path of a Java that runs Spark: in JAVA_HOME if set, otherwise on PATH."""
     java = _java()
     try:
         said = subprocess.run(

@@ -67,7 +67,7 @@ def first_look(
 def first_look_at_target(
     properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
 ) -> Seen | None:
-    """Check topics to write to, each with at least so many partitions. `properties` contains librdkafka
+    """Check topics to write to, each with at least this many partitions. `properties` contains librdkafka
     properties. With `create`, missing topics will be created, and are not checked.
 
     Raises NotStarted as `first_look`, and for too few partitions. Returns None for an unsupported login.

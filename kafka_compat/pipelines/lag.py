@@ -66,7 +66,7 @@ class LagReport:
         }
 
     def as_text(self) -> str:
-        """A table like that of kafka-consumer-groups."""
+        """A table in the format of kafka-consumer-groups."""
         keys = ("topic", "partition", "committed_offset", "end_offset", "lag")
         rows = [[self.group, *(str(entry[key]) for key in keys)] for entry in self.as_json()["partitions"]]
         return text_table(["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"], rows)

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """Counts rows against the offsets present at the start. A context manager.
+    """Counts rows against the offsets that exist at the start. A context manager.
 
     `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` is the
     counted unit, for jobs that do not process offsets.

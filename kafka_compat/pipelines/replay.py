@@ -128,7 +128,7 @@ def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int |
 
 
 def as_records(rows: Any, to_topic: str | None) -> Any:
-    """Convert the archive's columns to those of exact_sink, each record with its original partition."""
+    """Convert the archive's columns to the columns of exact_sink, each record with its original partition."""
     from pyspark.sql import functions as f
 
     return rows.select(

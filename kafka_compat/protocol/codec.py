@@ -35,7 +35,7 @@ _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Bytes that are not a valid message of the given version. The text gives the position and the error."""
+    """Bytes that are not a valid message of the given version. The text states the position and the error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)

@@ -1,7 +1,7 @@
 """Enforcement of client quotas: the stages that requests pass while quotas are stored, and the checks used by
 handlers.
 
-As in Kafka, the size of a Produce counts toward producer_byte_rate, that of a consumer's Fetch response
+As in Kafka, the size of a Produce counts toward producer_byte_rate, the size of a consumer's Fetch response
 toward consumer_byte_rate, the time spent on a request toward request_percentage (100 is the whole time of the
 event loop, while each of Kafka's threads counts as 100), and created and deleted partitions toward
 controller_mutation_rate. A client is throttled for the longest time that any of its quotas requires. Requests

@@ -207,8 +207,8 @@ async def _in_thread(function: Callable[[], T]) -> T:
 class KafkaBroker:
     """A broker on a free port of 127.0.0.1, in its own process, which exits with this process.
 
-    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. The
-    data and the port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
+    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. Data
+    and port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class KafkaBroker:
         )
 
     def stop(self) -> None:
-        """Stop gracefully (SIGTERM): all data are on disk for the next start. Raises BrokerFailed."""
+        """Stop gracefully (SIGTERM): all data is on disk for the next start. Raises BrokerFailed."""
         self._process.stop()
 
     def kill(self) -> None:

@@ -35,7 +35,7 @@ def cluster_of(
 def settings_of(
     options: Options, config: str = "command-config", properties: str = "command-property"
 ) -> dict[str, str]:
-    """Client settings: those of the file, then those of the command line. Raises Failure."""
+    """Client settings from the file, then from the command line. Raises Failure."""
     path = options.value(config)
     return ({} if path is None else settings_in(path)) | options.pairs(properties)
 

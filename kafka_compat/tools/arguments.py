@@ -23,7 +23,7 @@ class Argument(NamedTuple):
 
 
 class Arguments(dict[str, str]):
-    """The given values by flag name without dashes; those of a List are separated by newlines."""
+    """The given values by flag name without dashes; values of a List are separated by newlines."""
 
     def integer(self, name: str) -> int | None:
         """The value of a flag that is known to be a number."""

@@ -45,7 +45,7 @@ def tool_named(program: str) -> str | None:
 
 
 def tool_of(word: str) -> str | None:
-    """The command of that name, with or without "kafka-" and ".sh"; None for other names."""
+    """The command with that name, with or without "kafka-" and ".sh"; None for other names."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 

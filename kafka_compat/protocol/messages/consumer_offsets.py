@@ -1,6 +1,6 @@
-"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that gives the record
-type: 0 or 1 for a committed offset (OffsetCommitKey), 2 for the metadata of a classic group
-(GroupMetadataKey). A record without a value deletes the entry of its key.
+"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 with the record type: 0
+or 1 for a committed offset (OffsetCommitKey), 2 for the metadata of a classic group (GroupMetadataKey). A
+record without a value deletes the entry of its key.
 """
 
 from kafka_compat.protocol import schema as s

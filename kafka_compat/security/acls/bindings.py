@@ -79,7 +79,7 @@ class Binding(NamedTuple):
 class PatternFilter(NamedTuple):
     """A filter for patterns. The type ANY matches every type, the name None every name.
 
-    The pattern type MATCH matches all patterns that apply to the resource of that name, including prefixes
+    The pattern type MATCH matches all patterns that apply to the resource with that name, including prefixes
     and `*`. UNKNOWN matches no pattern.
     """
 

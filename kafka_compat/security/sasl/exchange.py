@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Mechanism, Refused
 
 REAUTHENTICATION_INTERVAL_MS: Final = 1000
 GSSAPI: Final = "GSSAPI"
-"""The mechanism of clients that do not choose one: those of Kafka 0.9."""
+"""The mechanism of clients that do not choose one (Kafka 0.9 clients)."""
 
 
 class Stage(Enum):

@@ -91,7 +91,7 @@ class Keeper:
         self._ids: dict[bytes, str] = {}
         """Token ids by secret, because clients identify tokens by secret."""
         self._unprepared: list[_Known] = []
-        """Tokens created by others, whose credentials are computed with the lowest priority."""
+        """Tokens from other brokers. Their credentials are computed with the lowest priority."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
