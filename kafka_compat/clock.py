@@ -18,7 +18,7 @@ class Clock(Protocol):
         """The time of day: milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary moment. It never goes back, even if the time of day does."""
+        """Milliseconds since an arbitrary moment. Never decreases, even if the time of day is set back."""
 
 
 class SystemClock:

@@ -24,7 +24,7 @@ def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
-    # The loop may have been closed meanwhile.
+    # Ignore the result if the loop was closed in the meantime.
     with contextlib.suppress(RuntimeError):
         try:
             result = function()
@@ -32,7 +32,7 @@ def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asy
             loop.call_soon_threadsafe(_fail, future, error)
         else:
             loop.call_soon_threadsafe(_succeed, future, result)
-    # The traceback of an error refers to this frame: only the garbage collector would free both.
+    # Its error's traceback refers to this frame: without this, only the garbage collector would free both.
     del future
 
 

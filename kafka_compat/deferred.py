@@ -1,4 +1,4 @@
-"""A response that is completed later than its handler returns."""
+"""A response that is completed after its handler returns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class HungUp(Exception):
-    """The caller is disconnected without a response, as Kafka closes the connection of such a client."""
+    """Disconnects the caller without a response, as Kafka closes the connection of such a client."""
 
 
 class Cancelable(Protocol):
@@ -17,12 +17,12 @@ class Cancelable(Protocol):
 
 
 class Deferred:
-    """The later response to a request, completed exactly once: with a response, with None if the request
-    wants none, or by `hang_up`.
+    """The later response to a request. It is completed exactly once: with a response, with None if the
+    request expects none, or by `hang_up`.
 
-    The caller registers a callback by `when_done`, and may `cancel` if the response is no longer needed;
-    after that nothing completes it. If `is_serial`, later requests of the same caller wait until it is
-    released or completed.
+    The caller registers a callback by `when_done`. If the response is no longer needed, the caller may
+    `cancel` it, and it is never completed. If `is_serial`, later requests from the same caller wait until the
+    response is released or completed.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Deferred:
     )
 
     def __init__(self, work: Cancelable | None = None, is_serial: bool = False) -> None:
-        """`work` is canceled with this; if None, the work continues and its response is dropped."""
+        """`cancel` also cancels `work`. Without `work`, the work continues and its response is dropped."""
         self.work = work
         self.is_serial = is_serial
         self.is_done = False
@@ -50,8 +50,8 @@ class Deferred:
         self.throttle_time_ms = 0
         """The throttle time of the caller before its next request (KIP-219)."""
         self.mangle: Callable[[bytes], bytes] | None = None
-        """Modifies the response bytes, including the size. If it shortens them, the caller is
-        disconnected.
+        """Modifies the response bytes, which include the size. The caller is disconnected if they become
+        shorter.
         """
         self.sent: Callable[[int], None] | None = None
         """Called with the size of the response when it is being sent."""
@@ -59,7 +59,7 @@ class Deferred:
         self._on_release: Callable[[], None] | None = None
 
     def complete(self, response: Any) -> None:
-        """Set the response; None if the request wants none."""
+        """Set the response; None if the request expects none."""
         if self.is_done:
             if self.is_canceled:
                 return
@@ -75,7 +75,7 @@ class Deferred:
 
     def _end(self) -> None:
         self.is_done = True
-        # The object that works on the response refers to it.
+        # Drop the reference to the object that works on the response, because it refers back to the response.
         self.work = None
         done = self._on_done
         self._on_done = None
@@ -85,7 +85,7 @@ class Deferred:
             self.release()
 
     def release(self) -> None:
-        """Let later requests of the same caller proceed."""
+        """Let later requests from the same caller proceed."""
         self.is_serial = False
         released = self._on_release
         self._on_release = None
@@ -93,21 +93,21 @@ class Deferred:
             released()
 
     def when_done(self, done: Callable[[Deferred], None]) -> None:
-        """Call this on completion: at once if it is complete."""
+        """Register a callback for the completion; it is called at once if the response is complete."""
         if self.is_done:
             done(self)
         else:
             self._on_done = done
 
     def when_released(self, released: Callable[[], None]) -> None:
-        """Call this when later requests may be served: at once if they may."""
+        """Register a callback for when later requests may be served; called at once if they may be now."""
         if self.is_serial:
             self._on_release = released
         else:
             released()
 
     def cancel(self) -> None:
-        """Cancel: the response is no longer needed."""
+        """Cancel the response, because it is no longer needed."""
         if not self.is_done:
             self.is_done = True
             self.is_canceled = True
@@ -118,7 +118,7 @@ class Deferred:
                 work.cancel()
 
     def follow(self, other: Deferred) -> None:
-        """Complete as `other` does, and release later requests when it does."""
+        """Complete like `other`, and release later requests when `other` does."""
         if self.is_canceled:
             other.cancel()
             return

@@ -48,7 +48,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """The error code for a client; UNKNOWN_SERVER_ERROR for an unexpected exception."""
+    """Return the error code for a client; UNKNOWN_SERVER_ERROR for an unexpected exception."""
     if isinstance(error, KafkaError):
         return error.code
     for cause in type(error).__mro__:
@@ -59,12 +59,12 @@ def code_of(error: Exception) -> ErrorCode:
 
 
 def as_kafka_error(error: Exception, what: str) -> KafkaError:
-    """The error for a client: its code, and a message if known. For unexpected exceptions, and for a node of
-    the store that this broker may not change, the client gets no details; these are logged for operators, as
-    the failure of `what`.
+    """The error for a client: its code, and a message if known. The client gets no details of unexpected
+    exceptions, or of a node of the store that this broker may not change; those errors are logged for
+    operators, as a failure of `what`.
 
-    It is a new exception: the traceback of `error` refers to the frames of its handlers, and if one of them
-    kept it, only the garbage collector would free both.
+    Returns a new exception, because the traceback of `error` refers to the frames of its handlers: if one of
+    them kept `error`, only the garbage collector would free both.
     """
     if isinstance(error, KafkaError):
         return KafkaError(error.code, error.message)
@@ -81,14 +81,14 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """The message of a setting's error: empty rather than null, except for unexpected exceptions."""
+    """The error message for a setting. Empty rather than null, except for unexpected exceptions."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 
 @contextmanager
 def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
-    """Convert a lost response or session of the metadata store to a retriable KafkaError, and a malformed
-    node to one that names it.
+    """Convert a lost response or session of the metadata store to a retriable KafkaError, and an error of a
+    malformed node to one that names the node.
 
     The store may have executed the request. `expired` is the code for the expiry of this broker's session,
     which also ends a controller's term.

@@ -150,7 +150,7 @@ NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
 
 
 def known_code(number: int) -> ErrorCode:
-    """The code with that number; UNKNOWN_SERVER_ERROR for an unknown number."""
+    """Return the error code with this number; UNKNOWN_SERVER_ERROR for an unknown number."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -183,4 +183,4 @@ STANDARD_MESSAGES = {
     ErrorCode.NOT_CONTROLLER: NOT_THE_CONTROLLER,
     ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
 }
-"""Kafka's text for error codes of a whole request."""
+"""Kafka's messages for errors of a whole request, by error code."""

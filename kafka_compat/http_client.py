@@ -2,11 +2,11 @@
 
 Rules
 1. Only http and https are supported. A redirect is followed only for a GET and within the scheme, as in Java.
-2. An exchange ends after its timeout however slowly the server sends, or when the caller is canceled.
+2. An exchange ends at its timeout, even if the server still sends data, or when the caller is canceled.
 3. A response has at most `RESPONSE_BYTES_MAX`, unless the caller trusts the server.
 
-It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
-without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not
+It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers without an
+HTTP listener need it too, tests call it without an event loop, and TLS handshakes and name lookups do not
 block the loop.
 """
 
@@ -30,7 +30,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class Unreachable(ConnectionError):
-    """No usable response. `status` is the HTTP status, if there was a response."""
+    """The server returned no usable response. `status` is the HTTP status, if the server sent one."""
 
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
@@ -38,13 +38,13 @@ class Unreachable(ConnectionError):
 
 
 class Place(NamedTuple):
-    """A server and path to send requests to, and the TLS context that authenticates it (None: plain HTTP)."""
+    """A server and path for requests, and the TLS context to authenticate the server (None: plain HTTP)."""
 
     url: str
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """A path on the same server, below that of its URL."""
+        """A path on the same server, below the path of its URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 
@@ -72,8 +72,8 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> bytes:
-    """The body of the response to a GET, or with a body to a POST. Raises Unreachable, also for any status
-    but 200 and 201.
+    """Send a GET, or a POST if there is a body, and return the body of the response. Raises Unreachable, also
+    for any status but 200 and 201.
     """
     exchange = _Exchange(where, "GET" if body is None else "POST", body, headers or {}, timeout_s)
     try:
@@ -92,12 +92,12 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """The response of a trusted server, with any status and size; synchronous. Raises Unreachable."""
+    """Return the response of a trusted server, with any status and size. Synchronous. Raises Unreachable."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 
 class _Exchange:
-    """One request; `abort`, from another thread, cancels it."""
+    """One request. `abort` cancels it from another thread."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _Exchange:
         raise Unreachable("too many redirects")
 
     def _send(self, url: str) -> Response | str:
-        """The response, or the URL to which it redirects."""
+        """Return the response, or the URL to which it redirects."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         tls = self._where.tls

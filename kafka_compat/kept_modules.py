@@ -51,14 +51,14 @@ class KeptModules:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._packages: dict[str, _Extent] = {}
-        """Byte ranges of the packages' module lists, which are in the file, since most are never needed."""
+        """Byte ranges of the packages' module lists. The lists stay in the file, as most are never needed."""
         self._extensions: dict[str, _Extent] = {}
         """Byte ranges of the C extensions that are not loaded yet."""
         self._end = 0
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy the modules in steps of less than 1 ms; they are used after the last one. Raises OSError."""
+        """Copy the modules in steps of less than 1 ms. They are used after the last step. Raises OSError."""
         number = 0
         for package, sources in _sources():
             found = {}
@@ -111,7 +111,7 @@ class KeptModules:
         self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
 
-    # --- importing
+    # --- imports
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -194,7 +194,7 @@ def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # In a checkout the second path is its root, with much that is not part of the package.
+            # A checkout's second path is its root: enter only the root's two directories of the package.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
@@ -210,7 +210,7 @@ def _modules(package: str, folder: str, files: list[str]) -> Iterator[tuple[str,
 
 
 def _code(path: str) -> tuple[bytes, bool]:
-    """The code that an import would execute, and whether it is bytecode rather than source."""
+    """Return the code that an import would execute, and whether it is bytecode rather than source."""
     try:
         with open(cache_from_source(path), "rb") as file:
             data = file.read()
@@ -226,7 +226,7 @@ def _code(path: str) -> tuple[bytes, bool]:
 
 
 kept: KeptModules | None = None
-"""The copy of this process, once it is complete."""
+"""This process's copy, once it is complete."""
 
 
 async def keep() -> None:
@@ -252,7 +252,7 @@ async def keep() -> None:
 def _nameless_file() -> int:
     folder = os.environ.get("TMPDIR") or "/tmp"
     if hasattr(os, "O_TMPFILE"):
-        # Not every file system supports O_TMPFILE.
+        # Ignore errors, because not every file system supports O_TMPFILE.
         with contextlib.suppress(OSError):
             return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     path = os.path.join(folder, f"{PACKAGE}-modules-{os.getpid()}-{os.urandom(4).hex()}")

@@ -1,4 +1,4 @@
-"""Consumer group lag, for metrics, the page, `status`, the tools and the control API.
+"""Consumer group lag, for metrics, the web console, `status`, the tools and the control API.
 
 Rules
 1. Lag in records is the end offset of a partition minus the committed offset, as in kafka-consumer-groups. It
@@ -6,9 +6,9 @@ Rules
 2. Lag in time is the age of the first uncommitted record: 0 if there is none, or if its timestamp is in the
    future.
 3. A partition without a committed offset has no lag.
-4. An unknown lag is None, and so is any total that includes one. A total of nothing is None.
+4. An unknown lag is None, and so is any total that includes one. The total of no partitions is None.
 
-Pure.
+No I/O.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TypeVar
 T = TypeVar("T", int, float)
 
 UNKNOWN_MS = -1
-"""The timestamp of a record without a readable one."""
+"""Stands for the timestamp of a record without a readable timestamp."""
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:
@@ -29,7 +29,7 @@ def records_behind(committed: int | None, end: int | None) -> int | None:
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
     """Lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is no such
-    record, UNKNOWN_MS if its time is unknown.
+    record, UNKNOWN_MS if its timestamp is unknown.
     """
     if since_ms is None:
         return 0
@@ -49,7 +49,7 @@ def longest(partitions: Iterable[T | None]) -> T | None:
 
 
 def _all_known(values: Iterable[T | None]) -> list[T]:
-    """The values; empty if one of them is unknown."""
+    """The values, or an empty list if any of them is unknown."""
     known: list[T] = []
     for value in values:
         if value is None:

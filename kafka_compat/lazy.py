@@ -19,7 +19,7 @@ class Lazy(Generic[T]):
         """The value; None before the first `get`. For code that closes or reports it without creating it."""
 
     def get(self) -> T:
-        """The value, created if necessary."""
+        """Return the value, creating it if necessary."""
         made = self.made
         if made is None:
             made = self.made = self._make()

@@ -1,10 +1,10 @@
 """Cooperative scheduling of long work, so that it does not hold up other requests on the event loop.
 
-Work that may be long is written as a generator of steps: it yields None to allow other work to run, or a
-function to run in another thread, whose result it is sent. `LongWork.run` executes the steps at once as long
-as they are quick, which nearly all are, and returns their result; the remainder becomes a coroutine. Steps
-may end with a coroutine, whose result becomes theirs. A coroutine calls `LongWork.begin` itself, and
-`pause_if_due` between its steps.
+Work that may be long is written as a generator of steps. It yields None to allow other work to run, or a
+function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
+the steps at once as long as they are quick, which nearly all are, and returns their result; the remainder
+becomes a coroutine. If steps end with a coroutine, its result is the result of the steps. A coroutine calls
+`LongWork.begin` itself, and `pause_if_due` between its steps.
 
 Rules
 1. A turn lasts TURN_S. All long work of a broker together gets one turn in each pass of the event loop, in
@@ -37,18 +37,18 @@ AT_ONCE: Final = 500
 """Items per step if an item takes almost no time."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
-"""How long `LongWork.run` continues at once if this pass's turn is taken."""
+"""Time that `LongWork.run` continues at once if the turn of this pass is taken."""
 
 
 def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
-    """The items in lists of `count`, the last of which may be shorter: one list per step."""
+    """Split the items into lists of `count`, one per step. The last list may be shorter."""
     iterator = iter(items)
     while batch := list(islice(iterator, count)):
         yield batch
 
 
 def gathered(items: Iterable[T]) -> Steps[list[T]]:
-    """All the items as a list, in steps."""
+    """Collect all the items in a list, in steps."""
     found: list[T] = []
     for batch in batched(items):
         found += batch
@@ -57,7 +57,7 @@ def gathered(items: Iterable[T]) -> Steps[list[T]]:
 
 
 def counted(items: Iterable[T]) -> Steps[Counter[T]]:
-    """The number of occurrences of each item, in steps."""
+    """Count the occurrences of each item, in steps."""
     counts: Counter[T] = Counter()
     for batch in batched(items):
         counts.update(batch)
@@ -75,17 +75,17 @@ class LongWork:
         self._now_s = now_s or time.perf_counter
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
-        """Whether the turn of this pass of the loop is taken."""
+        """Whether the turn in this pass of the loop is taken."""
         self._thread_free = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(
         self, steps: Steps[T], before_pause: Callable[[], object] | None = None
     ) -> T | Coroutine[Any, Any, T]:
-        """The result of `steps` if they are quick, otherwise a coroutine that returns it.
+        """Return the result of `steps` if they are quick, otherwise a coroutine that returns it.
 
-        `before_pause` is called before this returns a coroutine: data used by the steps must outlive the
-        frame.
+        `before_pause` is called before this method returns a coroutine, because data used by the steps must
+        outlive the frame.
         """
         now_s = self._now_s
         end_s = now_s() + (QUICK_S if self._taken else TURN_S)
@@ -103,7 +103,7 @@ class LongWork:
             return result
 
     async def finish(self, steps: Steps[T], job: Job | None = None) -> T:
-        """The result of `steps`, which stopped at `job`."""
+        """Return the result of `steps`, which paused at `job`."""
         turn = await self.begin()
         try:
             while True:
@@ -127,7 +127,7 @@ class LongWork:
         return result
 
     def start(self, steps: Steps[T], done: Callable[[T], object]) -> None:
-        """Call `done` with the result of `steps`: at once if they are quick."""
+        """Run `steps`, and call `done` with their result; at once if they are quick."""
         found = self.run(steps)
         if not isinstance(found, Coroutine):
             done(found)
@@ -143,7 +143,7 @@ class LongWork:
             log.exception("A long-running operation failed")
 
     def close(self) -> None:
-        """Cancel the work begun by `start`."""
+        """Cancel work started by `start`."""
         for task in self._tasks:
             task.cancel()
 
@@ -192,7 +192,7 @@ class Turn:
         self._end_s = work._now_s() + TURN_S
 
     async def pause_if_due(self) -> None:
-        """Yield to other work between two steps if the turn is over; returns in the next turn."""
+        """Yield to other work if the turn is over, and return in the next turn. Call between two steps."""
         if self._work._now_s() > self._end_s:
             await self.pause()
 

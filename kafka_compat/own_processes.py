@@ -10,15 +10,15 @@ from kafka_compat import kept_modules
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module of this package; the process must inherit `descriptors`."""
+    """Return the command line that runs a module of this package. The process must inherit `descriptors`."""
     if kept_modules.kept is not None:
         return kept_modules.kept.command(module, *arguments)
-    # -P: ignore a package called `kafka_compat` in the working directory.
+    # -P ignores a package called `kafka_compat` in the working directory.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def descriptors() -> list[int]:
-    """The file descriptors that such a process must inherit."""
+    """The file descriptors that a process started by `command` must inherit."""
     return [] if kept_modules.kept is None else [kept_modules.kept.descriptor]
 
 

@@ -4,8 +4,8 @@ Rules
 1. A failing task is logged under its name, immediately rather than when the garbage collector finds it.
 2. The reaction depends on the task: LOG does nothing more, RESTART runs its work again after a pause that
    doubles with each failure. CannotGoOn always stops the broker.
-3. Closing an owner cancels its tasks, the youngest first, each awaited before the next; afterwards no task
-   can be started.
+3. Closing an owner cancels its tasks, the youngest first, and waits for each before canceling the next;
+   afterwards no task can be started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""After running this long before a failure, work is restarted as after a first failure."""
+"""After work has run this long, a failure counts as its first, and the pause starts again at its minimum."""
 
 
 class OnFailure(Enum):
@@ -37,11 +37,11 @@ class OnFailure(Enum):
 
 
 class CannotGoOn(Exception):
-    """The broker must stop serving; the message states the reason. See rule 2."""
+    """Stops the broker (rule 2). The message states the reason."""
 
 
 def _nothing() -> None:
-    """Default for owners whose tasks never raise CannotGoOn."""
+    """The default for owners whose tasks never raise CannotGoOn."""
 
 
 class Background:
@@ -50,8 +50,8 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """None once it has ended: the error of a canceled task refers to its frames, and through them to its
-        owner, which may keep this object.
+        """None after the task has ended. Otherwise, the error of a canceled task would refer to its frames,
+        and through the frames to an owner that may keep this object.
         """
 
     @property
@@ -60,7 +60,7 @@ class Background:
         return self._task is None or self._task.done()
 
     def cancel(self) -> None:
-        """Request the task to end."""
+        """Request cancellation of the task."""
         if self._task is not None:
             self._task.cancel()
 
@@ -83,7 +83,7 @@ class Tasks:
     """The tasks of one owner."""
 
     def __init__(self, end_broker: Callable[[], None] = _nothing, *, sleep: Sleep = asyncio.sleep) -> None:
-        """`end_broker` is called for a CannotGoOn; `sleep` waits before a restart, in seconds."""
+        """`end_broker` is called on CannotGoOn. `sleep` waits a number of seconds before a restart."""
         self._end_broker = end_broker
         self._sleep = sleep
         self._running: dict[Background, None] = {}
@@ -111,7 +111,7 @@ class Tasks:
         background.ended()
 
     async def finish(self) -> None:
-        """Wait for all tasks to end; no more can be started."""
+        """Wait for all tasks to end. No more tasks can be started."""
         self.closed = True
         for background in list(self._running):
             await background.wait()
@@ -146,7 +146,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """The results of a request for each item, in order, `most` in parallel. A failure cancels the others."""
+    """Send a request for each item, `most` in parallel. Returns the results. A failure cancels the others."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

@@ -28,7 +28,7 @@ EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; `argv` excludes the program's name."""
+    """Run the command line and return the exit code; `argv` does not contain the program's name."""
     if argv is None:
         use_utf8()
     prepare()
@@ -80,17 +80,17 @@ def prepare() -> None:
             try:
                 os.fstat(number)
             except OSError:
-                # This is the lowest free descriptor, since all lower descriptors are open by now.
+                # Opens this descriptor: it is the lowest free one, because all lower descriptors are open.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        # In the C locale Python writes the bytes of file names unchanged: keep that.
+        # Keep Python's error handler for the C locale, because it writes the bytes of file names unchanged.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def use_utf8() -> None:
-    """Restart the program with UTF-8 file names if it uses ASCII, which LC_ALL=C causes if Python's coercion
+    """Restart the program with UTF-8 file names if it uses ASCII. LC_ALL=C causes this if Python's coercion
     is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
     """
     is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")

@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean serve?)` if a known name is similar, else an empty text."""
+    """Return ` (did you mean serve?)` if a known name is similar, otherwise an empty text."""
     import difflib
 
     likely = difflib.get_close_matches(word, sorted(known), 1)

@@ -1,5 +1,5 @@
 """Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
-For a failed step, it reports the side at fault and the remedy.
+The report of a failed step names the side at fault and the remedy.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "descri
 
 
 class Finding(NamedTuple):
-    """Result of one step at one address. `side` is the side at fault ("client", "broker", "network"), and
-    `remedy` the remedy; both are empty after success.
+    """Result of one step at one address. `side` is the side at fault ("client", "broker", "network"); `side`
+    and `remedy` are empty after success.
     """
 
     address: str
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """Failure of a step, with its finding; ends the examination."""
+    """Failure of a step, with its finding. Ends the examination."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """The findings at these addresses, and then at all brokers of the metadata."""
+        """Return the findings at these addresses, and then at all brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +74,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """The findings at one address, up to the first step that fails."""
+        """Return the findings at one address, up to the first step that fails."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),

@@ -1,12 +1,12 @@
 """Temporary data directory of a broker, deleted when the broker or the process that started it exits.
 
 The broker holds a shared lock on the directory, and so does its parent process if it restarts the broker on
-the same data. An unlocked directory was left behind when both were killed at once; the same user's next
+the same data. An unlocked directory was left behind because both were killed at once. The same user's next
 broker with temporary data removes it.
 
-The parent process holds the other end of the broker's standard input. However the parent exits, even by
-SIGKILL, the broker then reads the end of the input. A process id would not be reliable, since ids are reused,
-and exit handlers do not run after SIGKILL.
+The parent process holds the other end of the broker's standard input. When the parent exits, even by SIGKILL,
+the broker reads the end of the input. A process id would not be reliable, because ids are reused, and exit
+handlers do not run after SIGKILL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 
 PREFIX = "kafka-compat-ephemeral-"
-"""Prefix of such directories' names: no others are ever removed."""
+"""Name prefix of such directories. Directories with other names are never removed."""
 
 _INPUT = 0
 
@@ -27,8 +27,8 @@ class EphemeralFolder:
     """A data directory of brokers, locked by this object."""
 
     def __init__(self, path: str | None = None) -> None:
-        """Lock the directory at `path`, or a new directory among the system's temporary files. Raises OSError
-        if it is missing or cannot be created.
+        """Lock the directory at `path`, or a new temporary directory. Raises OSError if it is missing or
+        cannot be created.
         """
         self._descriptor: int | None = None
         while self._descriptor is None:
@@ -39,7 +39,7 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Whether the name of the directory is that of a temporary data directory."""
+        """Whether the directory has the name of a temporary data directory."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:
@@ -55,7 +55,7 @@ class EphemeralFolder:
 
 
 def remove_left_over() -> None:
-    """Remove this user's directories that no process holds."""
+    """Remove this user's directories that no process has locked."""
     for path in _found():
         with contextlib.suppress(OSError):
             descriptor = _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +67,7 @@ def remove_left_over() -> None:
 
 
 def end_with_input(folder: EphemeralFolder | None) -> None:
-    """When standard input ends, remove the directory and exit without further output."""
+    """Wait for the end of standard input; then remove the directory and exit without further output."""
 
     def watch() -> None:
         with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Imported here, since it imports three compression libraries: brokers with permanent data start faster.
+    # Imported here, because it imports three compression libraries: brokers with permanent data start faster.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)
@@ -122,7 +122,7 @@ def _held(path: str, how: int) -> int | None:
 def _remove(path: str) -> None:
     import shutil
 
-    # Renamed first, so that no process creates files in it any more.
+    # Rename the directory first, so that no process creates files in it any more.
     removed = f"{path}-removed"
     with contextlib.suppress(OSError):
         os.rename(path, removed)

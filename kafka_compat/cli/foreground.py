@@ -46,8 +46,8 @@ class Stop:
 
 
 async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
-    """Start the broker, create the topics in the settings, serve, and stop. Returns the exit code; raises
-    StartupError. `hands_over`: move leadership to other brokers first, if any.
+    """Start the broker, create the topics in the settings, serve, and stop. Returns the exit code. Raises
+    StartupError. `hands_over`: before the stop, move leadership to other brokers, if any.
     """
     failed = False
 
@@ -60,7 +60,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     starting = asyncio.ensure_future(_start(broker))
     stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    # A stop waits for the end of startup: a partial startup is hard to undo.
+    # Let a stop wait for the end of startup, because a partial startup is hard to undo.
     await starting
     if not stop.requested.is_set():
         on_ready()
@@ -164,7 +164,7 @@ def tell_started(broker: Broker) -> None:
 
 
 def ready_line(broker: Broker) -> str:
-    """The line for people when the broker is ready: its addresses and data directories."""
+    """Format the line for people when the broker is ready: its addresses and data directories."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
         for name, (host, port) in broker.addresses.items()

@@ -37,7 +37,7 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """The services that the settings enable; None without a listener and an OTLP endpoint. Call it on the
+    """The services that the settings enable; None without a listener and an OTLP endpoint. Call this on the
     brokers' event loop. Raises StartupError.
     """
     exporter = _exporter(config)
@@ -143,14 +143,14 @@ class HttpServices:
         return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """A broker's link to the metadata store that the brokers of this process share."""
+        """A broker's connection to the metadata store that the brokers of this process share."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Import the modules, then serve HTTP requests and push metrics. The brokers must be running; `tree`
-        is the metadata store that only these brokers share.
+        is the metadata store, if only these brokers share it.
         """
         from kafka_compat.metrics.scraper import Scraper
 

@@ -21,7 +21,7 @@ from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
-"""Settings of the command that each broker has under another name, or with other ports."""
+"""Settings of the command that each broker gets under a different name, or with different ports."""
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
@@ -54,13 +54,13 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
             (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
         )
     if not config.str("zookeeper.connect"):
-        # No further broker will join.
+        # Lower the replication factors, because no further broker will join.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
     return settings
 
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
-    """The HTTP listener of each broker process: the first uses the configured port, the others the following
+    """The HTTP listener of each broker process. The first uses the configured port, the others the following
     ports. Raises StartupError if the ports run out.
     """
     given = config.str(LISTENER)
@@ -119,8 +119,8 @@ class Tree:
     """The metadata store shared by brokers without ZooKeeper, in a directory that it locks."""
 
     def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
-        """`brokers`: the log directories of this process's brokers; an interrupted restore of a snapshot is
-        completed. Raises StartupError.
+        """`brokers` are the log directories of this process's brokers. Completes an interrupted restore of a
+        snapshot. Raises StartupError.
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers

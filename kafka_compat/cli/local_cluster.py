@@ -38,7 +38,7 @@ class LocalCluster:
         return self.tree.store.connect()
 
     async def start(self) -> None:
-        """Start all brokers. Raises StartupError, with no broker left running, if one cannot start."""
+        """Start all brokers. If a broker cannot start, stop all others and raise StartupError."""
         session = await self._connect()
         if await session.exists(znodes.UNFINISHED_FORKS) is not None:
             from kafka_compat.control.topic_fork import delete_unfinished_forks
@@ -63,7 +63,7 @@ class LocalCluster:
         return True
 
     async def stop(self) -> None:
-        """Stop all brokers, without controlled shutdown, since no broker remains to take over leadership."""
+        """Stop all brokers, without controlled shutdown: no broker remains to take over leadership."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
         await self.tree.close()
 

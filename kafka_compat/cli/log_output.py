@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """Filter that passes one message a minute about a lack of file descriptors, since everything that opens a
-    file then fails repeatedly for the same reason.
+    """Filter that passes one message a minute about a lack of file descriptors, because each attempt to open
+    a file then fails for the same reason.
     """
 
     def __init__(self) -> None:
@@ -118,19 +118,19 @@ def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
 def write(text: str) -> None:
     """Write a line to standard output. The first failure is logged; later lines are dropped."""
     try:
-        # In one write, since other processes may write to the same place.
+        # Write the line at once, because other processes may write to the same place.
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
         log.warning("Closed standard output because a write to it failed: %s", error.strerror or error)
-        # Redirect the buffered text, too: otherwise Python would retry it at exit, and fail.
+        # Redirect the buffered text, too: otherwise, Python would retry the write at exit and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
 
 
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
-    """Print why the broker cannot start, and return the exit code."""
+    """Print the reason why the broker cannot start, and return the exit code."""
     if config is not None and is_json(config):
         log.critical("%s", message)
     else:
@@ -140,7 +140,7 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log lines as ASCII JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`;
+    """Log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`, `message`;
     optionally `exception`, and `broker` if several processes share the output.
     """
 
@@ -165,7 +165,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def json_line(message: str, broker_id: int | None = None) -> str:
-    """A JSON line without a logger."""
+    """Format a JSON line without a logger."""
     return JsonFormatter(broker_id).format(
         logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
     )

@@ -8,8 +8,8 @@ from kafka_compat.config import TopicToCreate
 from kafka_compat.coordination.store.store_wire import Message
 
 READY = "ready"
-"""["ready", [[listener, host, port], …], URL]: the broker serves at these listeners; the URL is "" if nothing
-is served over HTTP.
+"""["ready", [[listener, host, port], …], URL]: the broker serves at these listeners; the URL is "" without an
+HTTP listener.
 """
 REFUSED = "refused"
 """["refused", reason]: the broker cannot start."""

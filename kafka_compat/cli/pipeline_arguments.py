@@ -49,7 +49,7 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
 
 
 def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
-    """Add an argument that may be given several times."""
+    """Add an argument that may be repeated."""
     parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
 
 
@@ -76,7 +76,7 @@ def topics_of(args: argparse.Namespace) -> list[str]:
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """Add --continuous and --interval-s; `between` names the things that the interval separates."""
+    """Add --continuous and --interval-s; `between` names what the interval separates, such as batches."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"

@@ -22,7 +22,7 @@ from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
-    # Imported at once, in parallel to the supervisor's startup.
+    # Imported at once, in parallel with the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
@@ -34,7 +34,7 @@ class BrokerProcess:
         self._link: Link
         self._orders: Orders | None = None
         self._instructed = asyncio.Event()
-        """Set when the order to serve has arrived, or when none can arrive any more."""
+        """Set when the order to serve has arrived, or can no longer arrive."""
         self._store: StoreClient | None = None
         self._stop = foreground.Stop()
 
@@ -97,7 +97,7 @@ class BrokerProcess:
             self._store.lost()
 
     def _request_stop(self, *, at_once: bool) -> None:
-        # A signal to all processes and the supervisor's resulting stop order count as one request.
+        # Count a signal to all processes and the supervisor's resulting stop order as one request.
         self._stop.requested.set()
         if at_once:
             self._stop.requested_again.set()
@@ -115,7 +115,7 @@ def main() -> int:
     except OSError:
         print("only `kafka-compat serve --processes N` can start this", file=sys.stderr)
         return EXIT_REFUSED
-    # Child processes must not keep the connection open after this one exits.
+    # Replace it, because child processes must not keep the connection open after this process exits.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

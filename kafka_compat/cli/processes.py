@@ -1,7 +1,7 @@
 """`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each in its own process.
 
 The supervisor serves no clients. It starts the broker processes, restarts processes that die, and stops them;
-without zookeeper.connect, it runs their shared metadata store. It imports no broker code, to stay small.
+without zookeeper.connect, it runs their shared metadata store. To stay small, it imports no broker code.
 
 Rules
 1. Each broker keeps its id, ports and directories across its processes.
@@ -35,13 +35,13 @@ from kafka_compat.errors import StartupError
 
 
 class End(NamedTuple):
-    """The end of a process: its exit code, or the negative number of the signal."""
+    """The exit of a process: its exit code, or the negative signal number."""
 
     code: int
     refusal: str | None
     """The reason that its broker gave for not starting, if any."""
     served_s: float | None
-    """How long it served; None if it never did."""
+    """How long the process served; None if it never did."""
 
     def __str__(self) -> str:
         if self.code < 0:
@@ -60,7 +60,7 @@ class SupervisedBroker:
         """`on_ready` is called each time a process of the broker begins to serve."""
         self.broker_id = config.broker_id
         self.listening: list[tuple[str, str, int]] = []
-        """Current or last listeners, hosts and ports; empty until it first serves."""
+        """Current or last listeners, hosts and ports; empty until the broker first serves."""
         self._settings = dict(config.static)
         self._hosts = [(listener.name, listener.host) for listener in config.listeners]
         self._session_timeout_ms = config.int("zookeeper.session.timeout.ms")
@@ -74,7 +74,7 @@ class SupervisedBroker:
 
     @property
     def serves(self) -> bool:
-        """Whether its current process serves."""
+        """Whether the broker's current process serves."""
         return self._ready_s is not None
 
     async def launch(self) -> None:
@@ -92,14 +92,14 @@ class SupervisedBroker:
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Send the settings. `store`: the metadata store shared by brokers without ZooKeeper."""
+        """Send the settings. `store` is the metadata store shared by brokers without ZooKeeper."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
         self._link.send(Orders(self._settings, topics, self._verbose).encode())
 
     def tell_to_stop(self, *, at_once: bool = False) -> None:
-        """Tell its process, if any, to stop; `at_once`: without handing over leadership first."""
+        """Order the process, if any, to stop; `at_once`: without handing over leadership first."""
         if self._link is not None:
             self._link.send([STOP, at_once])
 
@@ -150,7 +150,7 @@ class SupervisedBroker:
 FIRST_WAIT_S = 0.5
 WAIT_S_MAX = 10.0
 CALM_S = 60.0
-"""After serving this long, the next death counts as the first one."""
+"""After a process has served this long, its death counts as the first one."""
 
 
 class RestartWaits:
@@ -160,7 +160,7 @@ class RestartWaits:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """The delay in seconds after the death of a process that served for so long."""
+        """The delay in seconds after the death of a process that served for this time."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -171,9 +171,9 @@ class RestartWaits:
 log = logging.getLogger("kafka_compat")
 
 STOP_TIMEOUT_S = 10.0
-"""For a broker that serves; its own timeout is shorter."""
+"""Shutdown timeout of a broker that serves. Its own timeout is shorter."""
 START_TIMEOUT_S = 15.0
-"""Additional time for one that is still starting: it waits for others that stop, too."""
+"""Additional time for a broker that is still starting, because it waits for others that stop, too."""
 
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
@@ -191,7 +191,7 @@ class Supervisor:
         """Prepare the brokers. Raises StartupError."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
-            # Spreads replicas over machines if several share a ZooKeeper.
+            # The rack spreads replicas over machines if several machines share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
                 each.static[LISTENER] = http_listener
@@ -205,7 +205,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes have ended; returns the exit code. Raises StartupError."""
+        """Run until all processes have ended, and return the exit code. Raises StartupError."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
@@ -214,7 +214,7 @@ class Supervisor:
             for broker in self._brokers:
                 await broker.launch()
                 launched.append(broker)
-            # Runs while the processes import their modules.
+            # Prepare the store while the processes import their modules.
             self._tree = None if self._config.str("zookeeper.connect") else Tree(self._config)
         except (StartupError, OSError) as error:
             for broker in launched:
@@ -224,7 +224,7 @@ class Supervisor:
         for index, broker in enumerate(self._brokers):
             broker.instruct(self._store, () if index else self._config.create_topics)
         if self._stopping.is_set():
-            # The signal may have arrived before the process existed.
+            # Repeat the order, because the signal may have arrived before the process existed.
             for broker in self._brokers:
                 broker.tell_to_stop()
         codes: list[int] = await asyncio.gather(*(self._keep(broker) for broker in self._brokers))
@@ -283,7 +283,7 @@ class Supervisor:
     # --- all brokers
 
     def _served(self) -> None:
-        """Note that a broker serves."""
+        """Record that a broker serves."""
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_USAGE: Final = 2
 _PORT: Final = 9093
 _DAYS: Final = 825
-"""Validity of a broker's certificate; some systems reject a longer one."""
+"""Validity of a broker's certificate. Some systems reject a longer validity."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -139,7 +139,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Write each file atomically; only its owner can ever read it."""
+    """Write each file atomically, such that only its owner can ever read it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path
@@ -155,7 +155,7 @@ def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
 
 
 def _next_steps(folder: Path, provision: Provision) -> list[tuple[str, str]]:
-    """The next steps, each with its command."""
+    """Print the next steps, each with its command."""
     admin = folder / provision.clients["admin"]
     steps = [
         ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # A file's advertised addresses contain the file's port.
+            # Drop a file's advertised addresses, because they contain the file's port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)
@@ -150,7 +150,7 @@ def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
-    """The conflict between arguments, if any."""
+    """Return the conflict between arguments, if any."""
     zookeeper = config.str("zookeeper.connect")
     if args.brokers is not None and args.processes is not None:
         return (
@@ -188,7 +188,7 @@ def _raise_descriptor_limit() -> None:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # macOS may reject the unlimited hard limit that it reports; the broker then keeps the soft limit.
+        # Keep the soft limit if macOS rejects the unlimited hard limit that it reports.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"kafka-compat: cannot read {args.command_config}: {reason}", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may contain characters that a terminal cannot show.
+        # Replace characters that the terminal cannot show, because names may contain them.
         sys.stdout.reconfigure(errors="replace")
     try:
         code = _shown(observer, args) if args.watch is None else _watched(observer, args)
@@ -93,14 +93,14 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; prevent the interpreter from retrying at exit.
+        # The reader has closed the pipe. Prevent the interpreter from retrying the write at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _BROKEN_PIPE
     return code
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """The observer of the cluster. Raises WrongSettings; OSError if the settings file cannot be read."""
+    """The observer of the cluster. Raises WrongSettings, or OSError if the settings file cannot be read."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer
@@ -147,7 +147,7 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
 
 
 def _watched(observer: Observer, args: argparse.Namespace) -> int:
-    # Restore the terminal on other signals, too.
+    # Handle SIGTERM like Ctrl-C, to restore the terminal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if args.json:
@@ -190,7 +190,7 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
                 last = Group(draw(view, console, args.rows))
                 live.update(last, refresh=True)
     finally:
-        # The previous screen is restored: print the last status on it.
+        # Print the last status on the restored screen.
         console.print(last)
 
 

@@ -1,5 +1,5 @@
-"""Client of a whole cluster, for commands: choose the broker and the newest common version for each request,
-and retry until a broker responds.
+"""Client of a whole cluster, for commands. It chooses the broker and the newest common version for each
+request, and retries until a broker responds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
 _OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
-"""The newest versions for clients without KIP-890; newer ones are for brokers, or bring new epochs."""
+"""The newest versions for clients without KIP-890. Newer versions are for brokers, or return new epochs."""
 _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class TimedOut(Exception):
-    """No broker responded within default.api.timeout.ms; the text is that of Kafka's admin client."""
+    """No broker responded within default.api.timeout.ms. The text is the same as in Kafka's admin client."""
 
 
 class Node(NamedTuple):
@@ -93,14 +93,14 @@ class Cluster:
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of that broker; otherwise as `ask`."""
+        """Return the response of that broker. Otherwise like `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of one of `nodes` without retries, except that a closed connection is reopened
-        once. Raises OSError, EOFError, ValueError on failure; otherwise as `ask`.
+        once. Raises OSError, EOFError or ValueError on failure. Otherwise like `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -112,13 +112,13 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """Send a request without a response; otherwise as `ask_broker`."""
+        """Send a request without a response. Otherwise like `ask_broker`."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of the controller, and retry after NOT_CONTROLLER; otherwise as `ask`."""
+        """Return the response of the controller, and retry after NOT_CONTROLLER. Otherwise like `ask`."""
         with self._in_time():
             while True:
                 self._know(call)
@@ -132,7 +132,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """The coordinator of a group or a transactional id. Raises as `ask`."""
+        """Find the coordinator of a group or a transactional id. Raises like `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -151,7 +151,7 @@ class Cluster:
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
         """Return the response of the coordinator of a group or a transactional id, and retry after some
-        errors; otherwise as `ask`.
+        errors. Otherwise like `ask`.
         """
         with self._in_time():
             while True:
@@ -170,7 +170,7 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, or of all; `may_create` lets brokers create topics. Raises as `ask`."""
+        """Metadata of these topics, or of all; `may_create` lets brokers create topics. Raises like `ask`."""
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None
@@ -191,18 +191,18 @@ class Cluster:
             return answer
 
     def brokers(self, call: str = "describeCluster") -> list[Node]:
-        """The live brokers, by id. Raises as `ask`."""
+        """The live brokers, by id. Raises like `ask`."""
         with self._in_time():
             self._learn(call)
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """The newest version of an API that both the broker and this client support. Raises as `ask`."""
+        """The newest version of an API that both the broker and this client support. Raises like `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """The lowest and highest supported version of each API of a broker. Raises as `ask`."""
+        """The lowest and highest version of each API that a broker supports. Raises like `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]
@@ -258,7 +258,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # First the broker that responded last, then the others, including bootstrap.servers.
+            # Try the broker that responded last, then the others, including bootstrap.servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)
@@ -286,7 +286,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # The connection of a broker in bootstrap.servers is stored under both node ids.
+        # Forget both node ids, under which the connection of a broker in bootstrap.servers is stored.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -311,14 +311,14 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # The broker in bootstrap.servers is also in the metadata.
+            # Reuse its connection, because the broker in bootstrap.servers is also in the metadata.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # A broker may replace the process that now listens on the port.
+                    # Raise a retriable error: a broker may replace the process that now listens on the port.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {

@@ -1,4 +1,4 @@
-"""Connection to one broker that sends requests and receives their responses in order."""
+"""Connection to one broker. Requests are sent, and their responses received, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Connection:
     """Blocking, single-threaded connection to a broker."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """Use a connected socket, encrypted if needed; its timeout applies."""
+        """Use a connected socket, encrypted if needed, with the socket's timeout."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0
@@ -40,7 +40,7 @@ class Connection:
         self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
 
     def receive(self, key: ApiKey, version: int) -> Any:
-        """Return the response to the oldest outstanding request. Raises as `ask`."""
+        """Return the response to the oldest outstanding request. Raises like `ask`."""
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:

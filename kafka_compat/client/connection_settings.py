@@ -22,15 +22,15 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class WrongSettings(Exception):
-    """Invalid client settings; the text says what is valid."""
+    """Invalid client settings. The text states the valid values."""
 
 
 class HandshakeFailed(Exception):
-    """Failed TLS handshake: the client rejects the broker's certificate, or vice versa."""
+    """Failed TLS handshake: the client rejected the broker's certificate, or the broker the client's."""
 
 
 class ConnectionSettings(NamedTuple):
-    """`tls` is None without TLS, `mechanism` without SASL, `new_client` if no login is possible."""
+    """`tls` is None without TLS, `mechanism` is None without SASL, `new_client` if no login is possible."""
 
     security_protocol: str
     tls: ssl.SSLContext | None
@@ -93,7 +93,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         from kafka_compat.security.tls_context import TlsContext
         from kafka_compat.security.tls_settings import TlsSettings
 
-        # Clients and brokers have the same TLS settings.
+        # Parse them like a broker's, because clients and brokers have the same TLS settings.
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:
@@ -119,7 +119,7 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """The host as an argument for sockets, which spares the import of Python's codecs for non-ASCII names."""
+    """The host as an argument for sockets, so that Python's codecs for non-ASCII names are not imported."""
     return host.encode() if host.isascii() else host
 
 

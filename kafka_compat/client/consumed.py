@@ -48,9 +48,9 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 def consumed(
     topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
-    """For each batch, the offset after it and its records starting at `from_offset`. `aborted` contains the
-    (producer id, first offset) of aborted transactions, whose records are skipped; None keeps all records.
-    Raises StorageError.
+    """For each batch, return the offset after it, and its records starting at `from_offset`. `aborted`
+    contains the (producer id, first offset) of aborted transactions, whose records are skipped; None keeps
+    all records. Raises StorageError.
     """
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()

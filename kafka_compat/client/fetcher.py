@@ -30,7 +30,7 @@ class FetchSettings(NamedTuple):
 
     read_committed: bool = False
     reset: int | None = LATEST
-    """The value of auto.offset.reset; None for `none`."""
+    """The position for auto.offset.reset; None for `none`."""
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 50 * 1024 * 1024
@@ -101,7 +101,7 @@ class Fetcher:
         return self._positions.keys() | self._unknown.keys()
 
     def consumed_to(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to take in each partition."""
+        """The offset of the next record to return in each partition."""
         found = dict(self._positions)
         for record in reversed(self._records):
             found[record.topic, record.partition] = record.offset
@@ -112,7 +112,7 @@ class Fetcher:
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
-        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and as
+        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and like
         `Cluster.ask`.
         """
         if self._records:
@@ -130,7 +130,7 @@ class Fetcher:
             self._learn()
         share_ms = int(min(self._settings.max_wait_ms, wait_s * 1000) / max(len(leaders), 1))
         for node_id, topics in leaders.items():
-            # A broker with data must not wait for other brokers.
+            # Do not wait, because a broker with data must not wait for other brokers.
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:
@@ -243,7 +243,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Fetch records. Raises as `Fetcher.poll`."""
+        """Fetch records. Raises like `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()

@@ -31,7 +31,7 @@ class Membership:
         unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
     If the coordinator no longer knows the member, the member joins again without its id; if the coordinator
-    rejects the member, the KafkaError is raised. Times are seconds of one clock.
+    rejects the member, the KafkaError is raised. Times are in seconds of one clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """The `roundrobin` assignor: the partitions of all topics, distributed in turn."""
+    """The `roundrobin` assignor: partitions of all topics, distributed in turn."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0
@@ -136,7 +136,7 @@ class GroupSettings(NamedTuple):
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval_s: float = 3.0
     auto_commit_interval_s: float | None = 5.0
-    """None if enable.auto.commit is false."""
+    """auto.commit.interval.ms in seconds; None if enable.auto.commit is false."""
 
 
 def group_settings(given: Mapping[str, str]) -> GroupSettings:
@@ -171,7 +171,7 @@ class GroupConsumer:
         """Total time spent joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join, send a heartbeat and commit if due, then fetch records. Raises KafkaError, and as
+        """Join, send a heartbeat and commit if due, and then fetch records. Raises KafkaError, and like
         `Fetcher.poll`.
         """
         if not self._member.is_stable:
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Commit, and leave the group, unless it is a static member. Raises as `poll`."""
+        """Commit, and leave the group unless this is a static member. Raises like `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,7 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Commit this member's positions if they changed. Raises KafkaError, and as `Cluster.ask`."""
+        """Commit this member's positions if they changed. Raises KafkaError, and like `Cluster.ask`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()
@@ -327,5 +327,5 @@ class GroupConsumer:
             except KafkaError as error:
                 if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                     raise
-                # Retried, since a transaction with offsets of this group is about to end.
+                # Retry, because a transaction with offsets of this group is about to end.
                 time.sleep(_BACKOFF_S)

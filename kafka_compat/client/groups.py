@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 CONSUMERS: Final = "consumer"
-"""Protocol type of consumer groups; that of groups that only store offsets is ""."""
+"""Protocol type of consumer groups. For groups that only store offsets, it is ""."""
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
 
@@ -30,8 +30,8 @@ class Listed(NamedTuple):
 
 class Member(NamedTuple):
     """A member and its assigned partitions. `instance_id` is "" for a dynamic member. The other fields are
-    reported only for groups of KIP-848: `epoch`, the target assignment (`target`), and whether the member
-    itself uses that protocol (`is_upgraded`).
+    reported only for KIP-848 groups: `epoch`, the target assignment (`target`), and whether the member itself
+    uses that protocol (`is_upgraded`).
     """
 
     member_id: str
@@ -46,7 +46,7 @@ class Member(NamedTuple):
 
 class Description(NamedTuple):
     """A group. Some brokers report an unknown group as DEAD instead of returning an error. Epochs are
-    reported only for groups of KIP-848.
+    reported only for KIP-848 groups.
     """
 
     group_id: str
@@ -67,12 +67,12 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[Listed]:
-    """All consumer groups. Raises KafkaError, and as `Cluster.ask`."""
+    """All consumer groups. Raises KafkaError, and like `Cluster.ask`."""
     return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """The ids of all groups of any protocol. Raises as `list_groups`."""
+    """The ids of all groups of any protocol. Raises like `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -89,7 +89,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
-    """A group of either protocol. Raises KafkaError, and as `Cluster.ask`."""
+    """A group of either protocol. Raises KafkaError, and like `Cluster.ask`."""
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
@@ -125,7 +125,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """A group of the protocol of KIP-848; None if no such group has that name."""
+    """A KIP-848 group; None if no such group has that name."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -177,7 +177,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """All committed offsets of a group. Raises KafkaError, and as `Cluster.ask`."""
+    """All committed offsets of a group. Raises KafkaError, and like `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -200,8 +200,8 @@ def committed_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, and as
-    `Cluster.ask`.
+    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, and
+    like `Cluster.ask`.
     """
     if not offsets:
         return
@@ -237,7 +237,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 
 
 def delete_group(cluster: Cluster, group_id: str) -> None:
-    """Delete a group. Raises KafkaError, and as `Cluster.ask`."""
+    """Delete a group. Raises KafkaError, and like `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
@@ -249,7 +249,7 @@ def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Delete these offsets, and return the error code of each. Raises KafkaError if the request failed, and
-    as `Cluster.ask`.
+    like `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (
         OffsetDeleteRequestPartition,

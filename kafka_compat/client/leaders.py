@@ -26,7 +26,7 @@ def ask_leaders(
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
     """Return the leader's result for each partition, or a KafkaError or TimedOut. `request` creates the
-    request's fields from partitions by topic, `results` parses the response. Raises as Cluster.ask.
+    request's fields from partitions by topic; `results` parses the response. Raises like `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -57,7 +57,7 @@ def ask_leaders(
 
 
 def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """The results of `ask_leaders`. Raises the first error among them."""
+    """Like `ask_leaders`, but raises the first error among the results."""
     for answer in found.values():
         if isinstance(answer, Exception):
             raise answer
@@ -67,7 +67,7 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """The partitions grouped by leader, with None for partitions without a leader. Unauthorized and invalid
+    """Group the partitions by leader, with None for partitions without a leader. Unauthorized and invalid
     topics are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
@@ -97,7 +97,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """The partitions of these topics. Raises KafkaError for an unknown topic, and as `Cluster.ask`."""
+    """The partitions of these topics. Raises KafkaError for an unknown topic, and like `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
@@ -109,7 +109,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """The leader of each partition of these topics, -1 if none. Raises as `partitions_of`."""
+    """The leader of each partition of these topics, -1 if none. Raises like `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:
@@ -130,8 +130,8 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """The first record at or after a time in ms, or LATEST or EARLIEST, of each partition; retries while a
-    partition has no leader. Raises KafkaError for permanent errors, and as `Cluster.ask`.
+    """Find the first record at or after a time in ms, or LATEST or EARLIEST, in each partition. Retries while
+    a partition has no leader. Raises KafkaError for permanent errors, and like `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 
@@ -139,7 +139,7 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """As `list_offsets`, but a result may be a KafkaError or TimedOut. Raises as `Cluster.ask`."""
+    """Like `list_offsets`, but a result may be a KafkaError or TimedOut. Raises like `Cluster.ask`."""
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
         return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)

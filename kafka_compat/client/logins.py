@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.client import ClientMechanism
 
 NewLogin = Callable[[str], "ClientMechanism"]
-"""Begins a login at a host. Raises Untrusted if no issuer vouches for the client."""
+"""Begins a login at a host. Raises Untrusted if the client obtains no token or ticket."""
 
 BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
-"""Mechanisms in which a token issuer or a KDC vouches for the client."""
+"""Mechanisms that require a token issuer or a KDC."""
 MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
 JAAS: Final = "sasl.jaas.config"
 _LISTENER: Final = "CLIENT"
-"""Outgoing logins of brokers have listener settings; a client's are read as this listener's."""
+"""Outgoing logins of brokers have listener settings. A client's settings are read as this listener's."""
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:

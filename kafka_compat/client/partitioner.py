@@ -1,4 +1,4 @@
-"""Choose the partition of a record as Kafka's producer does: by key, or sticky without a key."""
+"""Choose the partition of a record as Kafka's producer does: by key, or sticky if there is no key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """The partition of a key, of `count` partitions."""
+    """Choose the partition of a key among `count` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
@@ -40,7 +40,7 @@ class Sticky:
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """The partition of a record of that size; `available` are the partitions with a leader."""
+        """Choose the partition of a record of that size. `available` are the partitions with a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

@@ -22,7 +22,7 @@ PASSING: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors that Kafka's clients retry: the leader may change soon, or a topic become known."""
+"""Errors that Kafka's clients retry: the leader may change soon, or the topic may become known."""
 
 
 def check(code: int, message: str | None = "") -> None:

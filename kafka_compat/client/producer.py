@@ -37,11 +37,11 @@ class Pending:
         self.size_bytes = BATCH_OVERHEAD_BYTES
         self.attempts = 0
         self.sequence: int | None = None
-        """Sequence number of its first record; None until it is sent."""
+        """Sequence number of the batch's first record; None until the batch is sent."""
 
 
 class PendingBatches:
-    """Batches waiting to be sent to partitions, without I/O. Times are seconds of one clock.
+    """Batches waiting to be sent to partitions, without I/O. Times are in seconds of one clock.
 
     A batch is due when it is full, when its first record has waited for the linger time, or on a flush. A
     partition's batches are sent in order, one at a time.
@@ -65,7 +65,7 @@ class PendingBatches:
         return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
 
     def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
-        """The first batch of each partition with a due batch."""
+        """The first batch of each partition that has a due batch."""
         return {
             place: queue[0]
             for place, queue in self._queues.items()
@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: Errors that are retried, besides those of leader changes.
+#: Errors that are retried, in addition to errors of leader changes.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -124,11 +124,11 @@ _AGAIN: Final = PASSING | {
 
 
 class RecordTooLarge(Exception):
-    """A record that exceeds max.request.size."""
+    """A record exceeds max.request.size."""
 
 
 class NotInMetadata(TimedOut):
-    """A topic or partition that was missing in the metadata for max.block.ms."""
+    """A topic or partition was missing in the metadata for max.block.ms."""
 
 
 class ProducerSettings(NamedTuple):
@@ -183,7 +183,7 @@ def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
 
 
 class Producer:
-    """Blocking producer. It calls `settled(tag, error)` once per record; error is None on success."""
+    """Blocking producer. Calls `settled(tag, error)` once per record; error is None on success."""
 
     def __init__(
         self, cluster: Cluster, settings: ProducerSettings, settled: Callable[[Any, Exception | None], None]
@@ -210,7 +210,7 @@ class Producer:
         headers: Sequence[Header] = (),
         tag: Any = None,
     ) -> None:
-        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
+        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, or like `Cluster.ask`."""
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
             raise RecordTooLarge(
@@ -230,11 +230,11 @@ class Producer:
             self.poll()
 
     def poll(self) -> None:
-        """Send due batches. Raises as `Cluster.ask`."""
+        """Send due batches. Raises like `Cluster.ask`."""
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send all batches, and wait for the results. Raises as `Cluster.ask`."""
+        """Send all batches, and wait for the results. Raises like `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
@@ -245,11 +245,11 @@ class Producer:
     # --- transactions
 
     def init_transactions(self) -> None:
-        """Obtain the producer id of the transactional id. Raises KafkaError, and as `Cluster.ask`."""
+        """Obtain the producer id of the transactional id. Raises KafkaError, and like `Cluster.ask`."""
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Commit or abort all records sent since the last call. Raises KafkaError, and as `Cluster.ask`."""
+        """Commit or abort all records sent since the last call. Raises KafkaError, and like `Cluster.ask`."""
         self.flush()
         if self._in_transaction:
             self._coordinate(
@@ -302,7 +302,7 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            # A cluster that has just started cannot assign ids yet.
+            # Retry, because a cluster that has just started cannot assign ids yet.
             answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
@@ -420,7 +420,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Later records would be rejected because of the gap in the sequence.
+                # Start with a new producer id, because the sequence gap would cause rejections.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

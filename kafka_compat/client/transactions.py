@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 class ListingFailed(KafkaError):
-    """One of the queried brokers failed to list its transactions."""
+    """A queried broker failed to list its transactions."""
 
     def __init__(self, code: ErrorCode, node_id: int) -> None:
         text = f"ListTransactions failed on broker {node_id}"
@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer as reported by a replica of a partition; -1 for unknown values."""
+    """A producer, as reported by a replica of a partition; -1 for unknown values."""
 
     producer_id: int
     producer_epoch: int
@@ -66,7 +66,7 @@ def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
     """Transactions of all coordinators, filtered by producer ids, by open times above `duration_ms`, and by
-    ids that match the regular expression `pattern`. Raises KafkaError, and as `Cluster.ask`.
+    ids that match the regular expression `pattern`. Raises KafkaError, and like `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -116,7 +116,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """The state of a transactional id. Raises KafkaError, and as `Cluster.ask`."""
+    """The state of a transactional id. Raises KafkaError, and like `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -145,7 +145,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
     """Abort the open transaction of a transactional id by fencing its producer, as a successor would. Raises
-    KafkaError, and as `Cluster.ask`.
+    KafkaError, and like `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -166,7 +166,7 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Active producers, reported by the leaders or one broker. Raises KafkaError, and as `Cluster.ask`."""
+    """Active producers, reported by the leaders or one broker. Raises KafkaError, and like `Cluster.ask`."""
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
     call = "describeProducers"
@@ -207,7 +207,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the missing abort marker to that partition. Raises KafkaError, and as `Cluster.ask`."""
+    """Write the missing abort marker to that partition. Raises KafkaError, and like `Cluster.ask`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 plug-in.
 
 No code is loaded by name: the names of Kafka's own authorizers select the built-in one, which decides as they
-do, and any other is rejected. A broker that ignored the setting would allow every request.
+do, and all other names are rejected. A broker that ignored the setting would allow every request.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Equivalent settings in different units, in order of precedence. Setting one of them dynamically overrides
+#: Equivalent settings in different units, in order of precedence. Setting any of them dynamically overrides
 #: the others, so that a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
@@ -69,7 +69,7 @@ def is_of_kraft(name: str) -> bool:
 
 
 class BrokerConfig(TypedValues):
-    """Settings by Kafka's names; `int("num.partitions")` and similar calls return the value in force, at
+    """Settings by Kafka's names; `int("num.partitions")` and similar calls return the effective value, at
     dictionary speed.
 
     Values are those of `static` (files, environment, command line), overridden by `dynamic_default` (all
@@ -78,17 +78,17 @@ class BrokerConfig(TypedValues):
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        # KIP-500 made these two names synonyms.
+        # Treat these two names as synonyms, as defined by KIP-500.
         for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
             if synonym in self.static:
                 self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.revision = 0
-        """Changes whenever values have changed."""
+        """Number that changes whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
-        """Settings, with their places, whose value would differ if their file was UTF-8."""
+        """Settings whose value would differ if their file were UTF-8, with their places."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -97,11 +97,11 @@ class BrokerConfig(TypedValues):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration with these properties; raises ConfigError for an invalid value."""
+        """The configuration with these properties. Raises ConfigError for an invalid value."""
         return cls(properties)
 
     def get(self, name: str) -> Value:
-        """The value in force. Raises KeyError for an unknown name."""
+        """The effective value. Raises KeyError for an unknown name."""
         try:
             return self._values[name]
         except KeyError:
@@ -119,7 +119,7 @@ class BrokerConfig(TypedValues):
         return ListenerConfig(self, listener_name)
 
     def unknown_with_guess(self, name: str) -> str:
-        """An unknown setting's name, with the probably intended one."""
+        """An unknown setting's name, with the probably intended name."""
         import difflib
 
         if with_right_case(name) != name:
@@ -151,7 +151,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def has_broker_id(self) -> bool:
-        """Whether a broker id was configured or adopted."""
+        """Whether a broker id was configured, or taken from the log directories."""
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
     def adopt_broker_id(self, broker_id: int) -> None:
@@ -163,7 +163,7 @@ class BrokerConfig(TypedValues):
     @property
     def log_dirs(self) -> list[str]:
         """The log directories as absolute paths, at least one."""
-        # An empty value counts as set, as in Kafka: it comes from an unset template variable.
+        # As in Kafka, an empty value counts as set. It usually comes from an unset template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
@@ -176,8 +176,8 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def advertised_listeners(self) -> dict[str, tuple[str, int]]:
-        """listener name -> (host, port) advertised to clients. For a listener missing here, a client gets the
-        address to which it connected (Kafka would advertise its own host name).
+        """Maps listener names to the (host, port) advertised to clients. For a missing listener, a client
+        gets the address to which it connected (Kafka would advertise its own host name).
         """
         text = self.str("advertised.listeners") or ""
         found = self._without_controllers("advertised.listeners", text)
@@ -185,8 +185,8 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """The listeners in `text` except controller listeners. KRaft files include them, since Kafka 3.9 also
-        among the advertised listeners.
+        """The listeners in `text` except controller listeners. KRaft files include them; with Kafka 3.9 and
+        later, also among the advertised listeners.
         """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
@@ -197,13 +197,13 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
-        """The authorizer's settings; None: every request is allowed."""
+        """The authorizer's settings; None if every request is allowed."""
         return authorizer_settings(self.static)
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener between brokers: inter.broker.listener.name, else the listener of
-        security.inter.broker.protocol, else the first listener.
+        """The name of the listener between brokers: inter.broker.listener.name, otherwise the listener of
+        security.inter.broker.protocol, otherwise the first listener.
         """
         name = self.str("inter.broker.listener.name")
         if not name and self.is_set("security.inter.broker.protocol"):
@@ -268,7 +268,7 @@ class BrokerConfig(TypedValues):
         changed settings. Raises ConfigError, without changes, if a setting or a combination is invalid.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # The common case at startup; comparing all values would take longer than reading the settings.
+            # Return early in the common case at startup: comparing all values takes longer than reading them.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

@@ -1,7 +1,7 @@
 """The definition of one setting: its name, type, default and rule, and the parsing of its values.
 
-Types, bounds and error messages are those of Kafka's `ConfigDef`, since clients and Kafka's tools display
-them.
+Types, bounds and error messages are the same as in Kafka's `ConfigDef`, because clients and Kafka's tools
+display them.
 """
 
 import builtins
@@ -30,7 +30,7 @@ class ConfigError(Exception):
     def __init__(
         self, name: str, value: str | None, reason: str, expected: str = "", *, whole: bool = False
     ) -> None:
-        """`whole`: the reason is a complete sentence."""
+        """`whole` means that the reason is a complete sentence."""
         super().__init__(reason if whole else f"Invalid value {value} for configuration {name}: {reason}")
         self.name = name
         self.value = value
@@ -61,7 +61,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def sensitive(self) -> bool:
-        """Whether its value must not be shown or logged."""
+        """Whether the value must not be shown or logged."""
         return self.type == "password"
 
     @property
@@ -95,7 +95,7 @@ class ConfigKey(NamedTuple):
         return f"expected {kind}" + (f", for example {self.default}" if self.default else "")
 
     def parse(self, text: str) -> Value:
-        """The value of `text`, checked against the rule. Raises ConfigError if it is invalid."""
+        """Parse `text`, and check the value against the rule. Raises ConfigError if it is invalid."""
         value = self._convert(text.strip())
         if self.rule:
             self._check(value, text)
@@ -114,7 +114,7 @@ class ConfigKey(NamedTuple):
         return str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
-        """The error for an invalid value; the message omits secrets."""
+        """The error for an invalid value. The message omits secrets."""
         return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
 
     def _convert(self, text: str) -> Value:
@@ -188,7 +188,7 @@ class ConfigKey(NamedTuple):
 
 
 def _bounds(rule: str) -> tuple[str, str, str]:
-    """`-1|[1,...,9]` -> ("-1", "1", "9"); an open end is empty."""
+    """Parse `-1|[1,...,9]` to ("-1", "1", "9"). An open end is empty."""
     special, _, span = rule.rpartition("|")
     low, _, high = span.strip("[]").partition("...")
     return special, low.strip(","), high.strip(",")
@@ -196,7 +196,7 @@ def _bounds(rule: str) -> tuple[str, str, str]:
 
 def _java_double(value: float) -> str:
     """A double as Java's Double.toString writes it: 0.5, 1.0E7, 1.7976931348623157E308."""
-    from decimal import Decimal  # rarely needed, slow to import
+    from decimal import Decimal  # Imported here because it is rarely needed and slow to import.
 
     if value == 0 or value != value or 1e-3 <= abs(value) < 1e7:
         return repr(value) if value == value else "NaN"
@@ -253,15 +253,15 @@ class TypedValues:
     """Typed access to settings by `get`: `config.int("num.partitions")`."""
 
     _values: Mapping[builtins.str, Value]
-    """Values that are known without a call of `get`."""
+    """Values that are available without a call of `get`."""
 
     def get(self, name: builtins.str) -> Value:
-        """The value in force. Raises KeyError for an unknown name."""
+        """The effective value. Raises KeyError for an unknown name."""
         raise NotImplementedError
 
     def int(self, name: builtins.str) -> builtins.int:
         """A whole number (types short, int and long)."""
-        # Read by every fetch.
+        # Avoid a call of `get`, because every fetch reads such a setting.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:

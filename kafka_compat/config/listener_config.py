@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Whether a broker setting of that name works or is unneeded."""
+    """Whether the broker setting with that name works or is unneeded."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"
@@ -39,7 +39,7 @@ def with_right_case(name: str) -> str:
 
 
 class _Settings(Protocol):
-    """The part of a BrokerConfig that a ListenerConfig needs."""
+    """The interface of a BrokerConfig that a ListenerConfig needs."""
 
     def get(self, name: str) -> Value: ...
 
@@ -47,7 +47,7 @@ class _Settings(Protocol):
 
 
 class ListenerConfig(TypedValues):
-    """The settings of one listener in a `BrokerConfig`. Values are those in force at the time of the call."""
+    """The settings of one listener in a `BrokerConfig`. Values are effective at the time of the call."""
 
     def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
@@ -62,11 +62,9 @@ class ListenerConfig(TypedValues):
         return self._config.is_set(self._prefix + name)
 
     def named(self, name: str) -> str:
-        """The name under which the value in force was configured, for messages."""
+        """The name under which the effective value was configured, for messages."""
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """The value in force. Raises KeyError for an unknown name, and for an unset setting of
-        a mechanism.
-        """
+        """The effective value. Raises KeyError for an unknown name or a mechanism's unset setting."""
         return self._config.get(self.named(name))

@@ -13,7 +13,7 @@ from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 
 SECRETS: Final = "/etc/kafka/secrets"
-"""Where the images look for files that are named without a directory."""
+"""Directory in which the images look for files that are named without a directory."""
 
 _SECRET_FILES = {
     "ssl.keystore.filename": "ssl.keystore.location",
@@ -116,7 +116,7 @@ _SETTINGS = {
     "zookeeper.ssl.trustStore.password": ("zookeeper.ssl.truststore.password",),
     "zookeeper.ssl.trustStore.type": ("zookeeper.ssl.truststore.type",),
 }
-"""Property of Java and its ZooKeeper client -> the equivalent settings."""
+"""Maps properties of Java and its ZooKeeper client to the equivalent settings."""
 
 
 def settings_from_java_options(options: str) -> dict[str, str]:
@@ -125,7 +125,7 @@ def settings_from_java_options(options: str) -> dict[str, str]:
     try:
         words = shlex.split(options)
     except ValueError:
-        # An unmatched quotation mark: a shell would not have started Kafka.
+        # Ignore an unmatched quotation mark, with which a shell would not have started Kafka.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")
@@ -139,7 +139,7 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """An unreadable configuration or invalid value; the text gives the place, the error and a valid value."""
+    """An unreadable configuration or invalid value. The text states place, error and a valid value."""
 
 
 def load(
@@ -162,7 +162,7 @@ def load(
         for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
-            # Neither value is shown: it may be a password.
+            # Show neither value, because it may be a password.
             if in_utf8 is None:
                 ambiguous.pop(name, None)
             else:
@@ -180,7 +180,7 @@ def load(
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
-            # As in Kafka, JVM properties apply if no setting overrides them.
+            # Apply JVM properties first, because settings override them, as in Kafka.
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"

@@ -31,7 +31,7 @@ _MIB = 1024 * 1024
 
 
 def default_log_dir() -> str:
-    """The data directory in the user's home (XDG), used if log.dirs and log.dir are unset."""
+    """The data directory in the user's home (XDG). Used if log.dirs and log.dir are unset."""
     base = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/share")
@@ -43,7 +43,7 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Kafka's default is -1, no limit, since the JVM limits its heap.
+    # Set a limit: Kafka's default is -1, no limit, because the JVM limits its heap.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 

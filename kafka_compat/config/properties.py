@@ -16,14 +16,14 @@ class Property(NamedTuple):
     value: str
     line: int
     in_utf8: str | None = None
-    """The value decoded as UTF-8, if that differs."""
+    """The value decoded as UTF-8, if different."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """Parse a file's bytes; of repeated names, the last one wins.
+    """Parse a file's bytes. If a name is repeated, the last value applies.
 
     The text is ISO-8859-1, as in Java, so that a file has the same meaning as in Kafka. Most editors write
-    UTF-8: `in_utf8` returns the intended text. Raises ValueError for a broken `\\u` escape.
+    UTF-8; `in_utf8` returns the intended text. Raises ValueError for a broken `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -77,7 +77,7 @@ def _unescape(text: str, line: int) -> str:
 
     if "\\" not in text:
         return text
-    # Java encodes a character beyond the first 65,536 as two.
+    # Combine surrogates, because Java encodes a character beyond the first 65,536 as two.
     unescaped = re.sub(_ESCAPE, character, text).encode("utf-16", "surrogatepass")
     return unescaped.decode("utf-16", "surrogatepass")
 

@@ -64,7 +64,7 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Synonym, ...]
     type: int
     about: str | None = None
-    """Its documentation, if `documentation` does not know it."""
+    """The setting's documentation, if `documentation` does not contain it."""
 
 
 def type_number(key: ConfigKey) -> int:
@@ -86,7 +86,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A broker setting. Values of unknown settings are omitted, since they may be secret."""
+    """A broker setting. Values of unknown settings are omitted, because they may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -119,7 +119,7 @@ def broker_entry_names(config: BrokerConfig) -> list[str]:
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """The broker setting of that name, or of one listener (listener.name.X.max.connections)."""
+    """The broker setting with that name, or of one listener (listener.name.X.max.connections)."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
@@ -139,6 +139,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Kafka reports others only after the first with exactly the requested name.
+    # Start at the requested name, because Kafka reports other sources only after it.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

@@ -27,7 +27,7 @@ class ConflictingTopicConfig(Exception):
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """The default of a topic setting: the broker's value, else Kafka's default."""
+    """The default of a topic setting: the broker's value, otherwise Kafka's default."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]
@@ -76,7 +76,7 @@ def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> No
 
 
 def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The configuration of a topic's logs. An invalid override (stored by an older version) is ignored."""
+    """The configuration of a topic's logs. Ignores an invalid override (stored by an older version)."""
     keys = topic_keys()
     values: dict[str, Value] = {}
     for name in keys:

@@ -41,8 +41,8 @@ remote.log.copy.disable boolean false medium stored
 remote.log.delete.on.disable boolean false medium stored
 """  # noqa: E501
 
-#: Topic setting -> the broker settings that provide its default, in order of precedence (later settings have
-#: coarser units). Topic settings that are not listed have no broker-wide default.
+#: Maps topic settings to the broker settings that provide the default, in order of precedence (later settings
+#: have coarser units). Topic settings that are not listed have no broker-wide default.
 SERVER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),

@@ -1,4 +1,4 @@
-"""Conditions that tests can wait for: a group is stable or has read everything, records have arrived, a
+"""Conditions that tests can wait for: a group is stable or has consumed all records, records have arrived, a
 transaction has ended.
 """
 
@@ -16,7 +16,7 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the state."""
+    """Routes that respond when a condition holds, or, after `timeout_ms`, with status 408 and the state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
@@ -70,7 +70,7 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag, which is None before the first commit and without a leader."""
+        """State, members and lag of a group. The lag is None before the first commit and without a leader."""
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:
@@ -110,7 +110,7 @@ class Awaiting:
         )
 
     def _led(self, topic: str) -> Iterable[Partition]:
-        # An isolated broker may not know yet that another broker became leader.
+        # Use the latest epoch, because an isolated broker may not know yet that another broker became leader.
         led: dict[int, Partition] = {}
         for broker in self._brokers:
             for partition in broker.services.replicas.of_topics([topic]):

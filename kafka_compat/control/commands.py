@@ -40,7 +40,7 @@ Command = Callable[["Broker", "Partition"], Awaitable[None]]
 
 
 class Commands:
-    """Routes for broker operations; all respond when the work is done."""
+    """Routes for broker operations. All respond when the work is done."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
@@ -121,12 +121,12 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """Fetcher of a broker that omits some partitions; see `replica_manager.Fetching`."""
+    """Fetcher of a broker that omits some partitions. See `replica_manager.Fetching`."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
-        """Held partitions, each with the function that resumes fetching."""
+        """Omitted partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
         """Stop fetching the partition, despite the controller's orders."""
@@ -173,7 +173,7 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 
 
 class PartitionCommands:
-    """Routes for partitions; all respond with the partition's state when the work is done."""
+    """Routes for partitions. All respond with the partition's state when the work is done."""
 
     def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
         """`held` contains the partitions that brokers do not fetch, by broker id."""

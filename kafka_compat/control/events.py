@@ -16,10 +16,10 @@ State = dict[str, Any]
 
 
 class EventLog:
-    """Events that occurred while time was advanced, since the last reset.
+    """Events since the last reset that occurred while time was advanced.
 
     Direct effects of a test's requests are omitted, so that the same actions of clients result in the same
-    log, to the millisecond if time stands still in between.
+    log, identical to the millisecond if time stands still in between.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:

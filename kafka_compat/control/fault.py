@@ -17,18 +17,18 @@ class Fault:
     """A fault for one request."""
 
     error: KafkaError | None = None
-    """The error response; the request is not handled."""
+    """The error response. The request is not handled."""
     is_dropped: bool = False
-    """The request is not handled, and its connection is closed."""
+    """Close the connection without handling the request."""
     is_lost: bool = False
-    """The request is handled, and its connection is closed instead of a response."""
+    """Handle the request, and close its connection instead of sending the response."""
     delay_ms: int = 0
     """Delay of the response."""
     amend: Callable[[Any], None] | None = None
     """Changes the response."""
     mangle: Callable[[bytes], bytes] | None = None
-    """Returns the bytes to send instead of the response, including its size field. If they are shorter, the
-    connection is closed after them.
+    """Returns the bytes to send instead of the response, including its size field. If the bytes are shorter,
+    the connection is closed after them.
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:

@@ -166,7 +166,7 @@ _BODY = {
 
 
 class DiskFaults:
-    """Routes for disk faults; all respond with the state of the directories."""
+    """Routes for disk faults. All respond with the state of the directories."""
 
     def __init__(self, brokers: Sequence[Broker], disks: Disks) -> None:
         self._brokers = brokers

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class FaultRules:
     """Fault rules and other test manipulations of a process's brokers.
 
-    Of the due rules that match a request, the oldest applies, and its number of hits increases.
+    The oldest active rule that matches a request applies, and its number of hits increases.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class FaultRules:
         self._last_number = 0
 
     def next_number(self) -> int:
-        """The number of a new rule; numbers are not reused."""
+        """The number of the next rule. Numbers are not reused."""
         self._last_number += 1
         return self._last_number
 
@@ -73,7 +73,7 @@ class ControlHooks:
         self.recording = Recording(self.travel.clock.now_ms)
 
     def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
-        """The hooks of one broker; `pushed` receives the metrics that clients push."""
+        """The hooks of one broker. `pushed` receives the metrics that clients push."""
         return BrokerHooks(
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,

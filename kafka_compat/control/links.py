@@ -31,8 +31,8 @@ class CoordinationLink:
     """A broker's link to the metadata store shared by the brokers of its process. Tests may cut it.
 
     While the link is cut, the broker's requests wait, and it receives no events. Its session expires for
-    other brokers after zookeeper.session.timeout.ms; the broker learns this when it reaches the store again,
-    as with ZooKeeper.
+    other brokers after zookeeper.session.timeout.ms; the broker is notified of this when it reaches the store
+    again, as with ZooKeeper.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Links:
             known.difference_update([each for each in known if each.has_left])
             known.add(session)
         if sender in self.paused and session.line is not None:
-            # Later requests wait; the first request of a connection is served, since it has no effect.
+            # Serve the first request of a connection, because it has no effect. Later requests wait.
             session.line.mute(_STILL_S)
         return None
 
@@ -251,7 +251,7 @@ def _sender(client_id: str | None) -> int | None:
 
 
 class BrokerFaults:
-    """Routes for brokers; all respond with the state of the broker."""
+    """Routes for brokers. All respond with the state of the broker."""
 
     def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
         self._brokers = brokers

@@ -54,7 +54,7 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """Return the state once the condition holds. After `timeout_ms`, raise the BadCall from `late`."""
+        """Return the state when the condition holds. After `timeout_ms`, raise the BadCall from `late`."""
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):
             return describe()

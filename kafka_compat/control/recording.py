@@ -17,7 +17,7 @@ _SIZE_MAX = 100_000
 """Maximum requests in a recording, which is kept in memory."""
 
 _LEFT_OUT = frozenset({"records"})
-"""Fields omitted from responses: records read may be large, or still in a file."""
+"""Fields omitted from responses, because records may be large, or still in a file."""
 _SECRET = frozenset(
     {
         ApiKey.SASL_HANDSHAKE,
@@ -32,9 +32,9 @@ _SECRET = frozenset(
 """APIs with passwords and keys."""
 
 Entry = dict[str, Any]
-"""`number` (from 1, in order of arrival), `at_ms` (the broker's time of day), `connection` (numbered from 1),
-`client_id`, `api`, `version`, `request`, `response` (None if there is none, or none yet), and
-`answered_after`: how many requests had arrived by then.
+"""A recorded request: `number` (starting at 1, in order of arrival), `at_ms` (the broker's time of day),
+`connection` (numbered from 1), `client_id`, `api`, `version`, `request`, `response` (None if there is none,
+or none yet), and `answered_after`: the number of requests that had arrived by then.
 """
 
 
@@ -46,7 +46,7 @@ class Recording:
         self._is_on = False
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
-        """By the identity of the context, which lives until the response."""
+        """Maps the identity of a context, which exists until the response, to its recorded request."""
         self._connections: dict[Session, int] = {}
 
     # --- request hooks
@@ -57,7 +57,7 @@ class Recording:
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
             return
         if session.line is None:
-            # The web console is not a client.
+            # Skip the web console, which is not a client.
             return
         entry = {
             "number": len(self._entries) + 1,

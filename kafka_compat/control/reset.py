@@ -15,7 +15,7 @@ _TIMEOUT_MS = 30_000
 
 
 class Reset:
-    """Deletes all topics, including the internal topics with groups and transactions; removes all faults;
+    """Deletes all topics, including the internal topics with groups and transactions, removes all faults, and
     returns to real time.
     """
 
@@ -48,14 +48,14 @@ class Reset:
         ids = {topic_id for _, topic_id in found}
 
         def are_gone() -> bool:
-            # By topic id: a client that a test left open may have recreated a topic of the same name.
+            # Compare topic ids: a client that a test left open may have recreated a topic with the same name.
             return not any(
                 known.topic_id in ids
                 for broker in self._brokers
                 for known in broker.services.metadata.topics.values()
             )
 
-        # The controller updates the brokers one after the other.
+        # Wait, because the controller updates the brokers one after the other.
         if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
             raise BadCall(f"some brokers have not deleted {', '.join(topics)} yet", UNAVAILABLE)
         self._hooks.travel.reset()
@@ -69,7 +69,7 @@ class Reset:
                 await controller.services.topics.delete(name, _TIMEOUT_MS)
             except KafkaError as error:
                 if error.code == ErrorCode.NOT_CONTROLLER:
-                    # The broker's session has just ended.
+                    # Retry, because the broker's session has just ended.
                     continue
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     problem = f"{name} cannot be deleted: {error.code.name} {error}"

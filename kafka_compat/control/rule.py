@@ -21,7 +21,7 @@ from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_
 
 _FLIPPED_MAX = 8
 _START_BYTES = 8
-"""Size and correlation id: if these changed, a client could not match the response."""
+"""Size and correlation id, which stay intact: otherwise, a client could not match the response."""
 _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
@@ -95,9 +95,9 @@ class Rule:
 
     number: int
     fault: Fault
-    """The fault if it applies to the request as a whole."""
+    """The fault, if it applies to the request as a whole."""
     asked: dict[str, Any]
-    """The rule as it was requested."""
+    """The rule in the form of the request that created it."""
     api: int | None = None
     version: int | None = None
     client_id: str | None = None
@@ -111,7 +111,7 @@ class Rule:
     skip: int = 0
     """Number of matching requests to let pass first."""
     count: int | None = None
-    """None: unlimited."""
+    """Number of requests to hit. None: unlimited."""
     probability: float = 1.0
     chance: random.Random = field(default_factory=random.Random)
     hits: int = 0
@@ -144,7 +144,7 @@ class Rule:
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a hit request."""
+        """The fault for a request that the rule hits."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error

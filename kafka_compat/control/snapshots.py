@@ -34,12 +34,12 @@ class SharedTree(Protocol):
 
 
 class Snapshots:
-    """Routes for snapshots, which run one operation at a time and respond when it is done."""
+    """Routes for snapshots. They run one operation at a time, and respond when it is done."""
 
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the store of several brokers; a standalone broker has its own store."""
+        """`tree` is the store of several brokers. A standalone broker has its own store."""
         self._brokers = brokers
         self._tree = tree
         self._hooks = hooks
@@ -79,9 +79,9 @@ class Snapshots:
     async def _save_all(self, name: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for broker in self._brokers:
-                # Prevents the creation and deletion of topics meanwhile.
+                # Prevent the creation and deletion of topics in the meantime.
                 await stack.enter_async_context(broker.services.topics.lock)
-            # No await, so that all state is from one moment.
+            # Do not await, so that all state is from one moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
@@ -112,8 +112,8 @@ class Snapshots:
         directories = self._directories
         suspended = [(broker, await broker.suspend()) for broker in self._brokers]
         for broker, sockets in suspended:
-            # A broker that briefly became controller while the previous controller was suspended may have
-            # sent requests with a controller epoch that is missing in the snapshot.
+            # Drop waiting requests: a broker that briefly became controller while the previous controller was
+            # suspended may have sent requests with a controller epoch that is missing in the snapshot.
             broker.drop_waiting(sockets)
         try:
             if self._tree is not None:

@@ -147,7 +147,7 @@ def _fail_fetched(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None]:
     meant = [subject for subject in subjects(ctx, request) if is_meant(subject.topic, subject.partition)]
-    # Fetch responses with errors are returned at once.
+    # Do not wait, because Fetch responses with errors are returned at once.
     request.max_wait_ms = 0
 
     def amend(response: Any) -> None:

@@ -1,7 +1,7 @@
 """Advance simulated time for tests: the time of day, and the timers of coordinators.
 
-Time in the network layer (idle connections, waiting fetches) is not advanced: a connected client is not idle
-for seven days because a test advanced the clock. The age of its heartbeats, however, follows the
+Time in the network layer (idle connections, waiting fetches) is not advanced: a client does not become idle
+because a test advanced the clock by seven days. The age of the client's heartbeats, however, follows the
 coordinator's clock.
 
 Time advances from timer to timer, and waits until the work of each timer has finished, so that timers set by
@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable
 from kafka_compat.clock import SystemClock
 
 _STEPS_MAX = 200
-"""Some timers fire every few seconds. Timers due within one two-hundredth of the distance fire in order, at
-one moment.
+"""Timers due within one two-hundredth of the distance fire in order, at one moment, because some timers fire
+every few seconds.
 """
 _PASSES = 20
 """Passes of the event loop after which the work that a timer triggered is done."""
@@ -60,7 +60,7 @@ class _Timer:
         return self._callback is not None
 
     def wait(self, loop: asyncio.AbstractEventLoop, delay_s: float) -> None:
-        """Fire after that long in real time."""
+        """Fire after that time has passed in real time."""
         self.disarm()
         self._handle = loop.call_later(delay_s, self.fire)
 
@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # Includes the real time that passes meanwhile.
+                # Include the real time that has passed in the meantime.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

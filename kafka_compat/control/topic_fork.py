@@ -42,10 +42,10 @@ async def fork_topic(
 ) -> TopicMetadata:
     """Create the topic `name` with the contents of `source`: records with offsets, times and leader epochs,
     producers' sequence numbers, aborted transactions, settings. Open transactions of `source` are aborted in
-    the fork, since no producer would end them.
+    the fork, because no producer would end them.
 
-    `then` is called when the topic has leaders. After this call, the fork survives a kill of the brokers;
-    after the flush that it starts, also a failure of the machine. Raises KafkaError.
+    `then` is called when the topic has leaders. After this call, the fork survives a kill of the brokers. It
+    starts a flush, after which the fork also survives a failure of the machine. Raises KafkaError.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
@@ -125,7 +125,7 @@ class _Fork:
             source, source_id = self._source.name, self._source.topic_id
             await services.replicas.prepare((source, index, source_id) for index in held)
         try:
-            # No await, so that all logs are from one moment.
+            # Do not await, so that all logs are from one moment.
             for broker_id, services in self._services.items():
                 for index in self._held_by(broker_id):
                     self._forked.append((services, self._fork_log(services, index)))
@@ -193,7 +193,7 @@ class _Fork:
 
 
 def _flushed(services: Services, error: Exception | None) -> None:
-    # Errors are already reported for the disk.
+    # Do not report errors, which are already reported for the disk.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
 

@@ -56,8 +56,8 @@ class AvroSchema:
 
     def read(self, content: bytes) -> str:
         """Decode to JSON; bytes are encoded as in Avro's JSON, one character each. Raises NotSo."""
-        # The compiled reader is not used, since deep nesting in hostile bytes would overflow its stack and
-        # crash the process. Python's recursion limit stops this reader.
+        # Do not use the compiled reader: deep nesting in hostile bytes would overflow its stack and crash the
+        # process. Python's recursion limit stops this reader.
         from fastavro import _read_py as reader
 
         stream = io.BytesIO(content)

@@ -18,8 +18,8 @@ _INDENT: Final = "  "
 
 
 def json_of(text: str) -> str:
-    """`text` as indented JSON, with unchanged numbers, order and duplicate names. Raises NotSo if it is not
-    JSON.
+    """Format `text` as indented JSON, with unchanged numbers, order and duplicate names. Raises NotSo if it
+    is not JSON.
     """
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
@@ -69,7 +69,7 @@ class Schema(Protocol):
 
 
 Schemas = Mapping[int, Schema | str]
-"""Schemas by id, or the reason why one is unavailable."""
+"""Schemas by id, or the reasons why they are unavailable."""
 
 
 class Decoded(NamedTuple):
@@ -82,10 +82,10 @@ class Decoded(NamedTuple):
     text: str | None
     """None for null."""
     size_bytes: int
-    """Size of the whole; -1 for null."""
+    """Total size in bytes; -1 for null."""
     schema_id: int | None = None
     problem: str | None = None
-    """Why it is not in the requested format, or the one that its header indicates."""
+    """Reason why the value is not in the requested format, or in the format that its header indicates."""
     is_cut: bool = False
     """Whether `text` is only the beginning."""
 
@@ -95,7 +95,7 @@ JSON_SCHEMA: Final = "json-schema"
 
 
 class JsonSchema:
-    """Decodes values as JSON; only producers need the schema."""
+    """Decodes values as JSON. Only producers need the schema."""
 
     kind = JSON_SCHEMA
 
@@ -136,13 +136,13 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
             problem = str(error)
     guess, text = _guessed(content, is_cut)
     if asked == AUTO and guess in NUMBERS:
-        # Any eight-byte number may look like a schema header.
+        # Prefer the number, because any eight-byte number may look like a schema header.
         problem = None
     return Decoded(guess, text, size, None, problem, is_cut)
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """The value decoded by its schema; None without a schema header."""
+    """Decode the value by its schema; None if it has no schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None
@@ -161,7 +161,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
     """(format, text) of the most likely format."""
     try:
-        # Truncated content may end in the middle of a character.
+        # Omit an incomplete last character, which truncated content may have.
         text = _beginning_of(content) if is_cut else text_of(content)
     except (NotSo, UnicodeDecodeError):
         text = None
@@ -172,7 +172,7 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
             except NotSo:
                 pass
         return "text", text
-    # Only Kafka's integer serializers: floating-point numbers cannot be recognized.
+    # Try only Kafka's integer serializers, because floating-point numbers cannot be recognized.
     for kind in ("integer", "long"):
         if len(content) == NUMBERS[kind].size:
             return kind, number_of(content, kind)

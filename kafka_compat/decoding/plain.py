@@ -18,13 +18,13 @@ NUMBERS: Final = {
 }
 """Number formats by the names of Kafka's serializers."""
 FORMATS: Final = ("text", "hex", "base64", *NUMBERS)
-"""Formats that text can be encoded in."""
+"""Formats in which text can be encoded."""
 
 _SHOWN_AS_THEY_ARE: Final = "\n\r\t"
 
 
 class NotSo(ValueError):
-    """Bytes or a text that a format does not allow; the message gives the reason."""
+    """Bytes or a text that a format does not allow. The message states the reason."""
 
 
 def text_of(content: bytes) -> str:
@@ -56,7 +56,7 @@ def hex_of(content: bytes) -> str:
 
 def visible(text: str, *, lines: bool = False) -> str:
     """`text` with invisible characters, controls and direction marks as \\xNN or \\uNNNN; with `lines`, line
-    ends and tabs stay.
+    ends and tabs are kept.
     """
     if text.isprintable():
         return text
@@ -64,7 +64,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 class _Visible(dict[int, str]):
-    """Table for `str.translate`, which computes the replacement of a character when first needed."""
+    """Table for `str.translate`. Computes the replacement of a character at its first use."""
 
     def __init__(self, kept: str) -> None:
         super().__init__({ord(each): each for each in kept})

@@ -13,7 +13,7 @@ from kafka_compat.decoding.wire_format import message_indexes
 
 _NAME: Final = "kafka_compat/the_schema.proto"
 _OWN: Final = "google/protobuf/"
-"""Directory of the files that come with Protobuf itself, which a registry does not have."""
+"""Directory of the files that are part of Protobuf itself. Registries do not have them."""
 
 
 class ProtobufSchema:
@@ -39,7 +39,7 @@ class ProtobufSchema:
                     self._add_own(imported)
                 self._pool.Add(file)
             self._file = self._pool.FindFileByName(_NAME)
-            # Descriptors do not preserve the order of the file.
+            # Keep the names in the order of the file, because descriptors do not preserve it.
             self._messages = [each.name for each in file.message_type]
         except (binascii.Error, UnicodeError):
             raise NotSo("the registry does not return it as a serialized descriptor") from None
@@ -77,7 +77,7 @@ class ProtobufSchema:
                 message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
             )
         except Exception:
-            # Some values have no JSON form, such as an Any of an unknown message.
+            # Show the text format: some values have no JSON form, such as an Any of an unknown message.
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 

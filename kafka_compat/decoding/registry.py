@@ -1,8 +1,8 @@
 """Client of a schema registry with Confluent's API; a lookup takes at most `PATIENCE_S`.
 
 Schemas never change, so they are cached forever. If a lookup fails, the reason is returned instead of the
-schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried during
-that time.
+schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried in the
+meantime.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AGAIN_AFTER_S: Final = 10.0
 SCHEMAS_MAX: Final = 1000
 """Maximum number of cached schemas."""
 ASKED_MAX: Final = 50
-"""Maximum concurrent lookups: records can contain any number of ids."""
+"""Maximum concurrent lookups, because records can contain any number of ids."""
 _AT_ONCE: Final = 8
 _REFERENCES_MAX: Final = 100
 _NOT_FOUND: Final = 404
@@ -73,7 +73,7 @@ class Registry:
         return found
 
     def _reason(self, schema_id: int) -> str | None:
-        """The reason not to look up an id now; None if a lookup is allowed."""
+        """Reason not to look up an id now; None if a lookup is allowed."""
         now_s = self._now_s()
         for refused in (self._refused.get(schema_id), self._away):
             if refused is not None and now_s < refused[0]:
@@ -113,7 +113,7 @@ class Registry:
             return JsonSchema()
         if kind == "AVRO":
             references = await self._references(named, "")
-            # In a thread, since the first import takes as long as a visit may take.
+            # Use a thread, because the first import takes as long as a visit may take.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")

@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header; None without one. Ids start at 1, unlike the bytes of most integers."""
+    """Split off the header; None if there is none. Ids start at 1, unlike the bytes of most integers."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
@@ -40,7 +40,7 @@ def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
     try:
         count, position = read_varint(content, 0)
         if count == 0:
-            # An empty path is the short form of [0], by far the most common path.
+            # An empty path is the short form for [0], by far the most common path.
             return [0], content[position:]
         if not 0 < count <= _DEPTH_MAX:
             raise NotSo(f"a message nested in {count} others")

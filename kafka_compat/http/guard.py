@@ -26,7 +26,7 @@ class Sessions:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._used_s: dict[str, float] = {}
-        """Time of the last use of each, the oldest first."""
+        """Time of the last use of each session, the oldest first."""
 
     def open(self) -> str:
         """Create a session. If there are too many, end the least recently used session."""
@@ -37,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Extend the session by IDLE_MAX_S, and return whether it exists."""
+        """Extend a session by IDLE_MAX_S, and return whether the session exists."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False
@@ -50,7 +50,7 @@ class Sessions:
 
 
 class Refusal(NamedTuple):
-    """HTTP status, and a text that states what is valid."""
+    """The reason for a rejection: HTTP status, and a text that states what is valid."""
 
     status: int
     text: str
@@ -74,8 +74,8 @@ class Guard:
     ) -> Refusal | None:
         """The reason to reject a request with these headers; None if it is allowed.
 
-        `for_anybody`: the route requires no token. `for_browsers`: pages of this listener may request the
-        route, and a browser with `has_session` has presented the token.
+        `for_anybody` means that the route requires no token. `for_browsers` means that pages of this listener
+        may request the route; a browser with `has_session` has presented the token.
         """
         if for_browsers:
             if not _is_of_same_origin(headers):
@@ -110,8 +110,8 @@ class Guard:
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this listener, from no page, or from a followed link, which
-    cannot change data.
+    """Whether a request comes from a page of this listener, or not from a page; or whether it follows a link,
+    because links cannot change data.
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):

@@ -1,6 +1,6 @@
-"""The HTTP listener: bind its address at startup, and serve once the brokers do.
+"""The HTTP listener. It binds its address at startup, and serves once the brokers do.
 
-The import of aiohttp takes half as long as the startup of a broker. It therefore runs in a thread once the
+Importing aiohttp takes half as long as the startup of a broker. It is therefore imported in a thread once the
 broker serves clients; earlier requests wait in the socket's backlog.
 """
 
@@ -64,7 +64,7 @@ class HttpListener:
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
         """Sessions of browsers that have presented the token."""
-        # The name includes the port, since browsers share cookies between the ports of a host.
+        # Include the port, because browsers share cookies between the ports of a host.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
         """Routes by method and path."""
@@ -150,7 +150,7 @@ class HttpListener:
                 headers = {
                     "Cache-Control": "no-store",
                     "Content-Security-Policy": answer.policy,
-                    # Without a referrer, forms would have a null origin.
+                    # Allow the referrer, because forms would otherwise have a null origin.
                     "Referrer-Policy": "same-origin",
                     "X-Content-Type-Options": "nosniff",
                 }
@@ -193,9 +193,9 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """The fields of a form; of repeated names, the last field."""
+    """The fields of a form. If a name is repeated, the last field counts."""
     try:
-        # Browsers send \r\n at line ends.
+        # Convert line ends, because browsers send \r\n.
         return {
             name: value.replace("\r\n", "\n")
             for name, value in parse_qsl(
@@ -232,7 +232,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
     """Send in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # If the client has disconnected, no response can be sent.
+    # Ignore a disconnected client, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         try:
@@ -241,7 +241,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
         except ConnectionError:
             raise
         except Exception:
-            # The response has begun, and must not look complete.
+            # Close the connection, because the response has begun and must not look complete.
             log.exception("HTTP request %s %s failed", request.method, request.path)
             if request.transport is not None:
                 request.transport.abort()
@@ -276,8 +276,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, which yield
-    to the event loop in between.
+    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, yielding to
+    the event loop between parts.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

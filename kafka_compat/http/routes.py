@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE = 403, 404, 409, 503
-"""Statuses of HTTP that a BadCall may have."""
+"""HTTP statuses that a BadCall may have."""
 
 
 class BadCall(Exception):
-    """The request cannot be fulfilled; the text states the reason and what is valid."""
+    """The request cannot be fulfilled. The text states the reason and the valid values."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         """`status` is the HTTP status."""
@@ -27,7 +27,7 @@ class Call(NamedTuple):
     body: Mapping[str, Any]
     """The JSON object or form fields of the body; empty without one."""
     is_form: bool = False
-    """Whether the body is a browser's form: all its values are texts."""
+    """Whether the body is from a browser's form. All values are then texts."""
     host: str = ""
     """Address of the client."""
     session: str | None = None
@@ -56,9 +56,9 @@ class File(NamedTuple):
     content_type: str
     """Value of the Content-Type header."""
     max_age_s: int = 0
-    """How long a browser may cache it."""
+    """Time that a browser may cache the response."""
     name: str = ""
-    """File name for a browser to download it rather than show it; must need no quotes."""
+    """File name if a browser should download the file rather than show it. Must not need quotes."""
 
 
 class Stream(NamedTuple):
@@ -86,17 +86,17 @@ class Route(NamedTuple):
     path: str
     handle: Callable[[Call], Awaitable[Answer]]
     summary: str
-    """One line, for people. Empty: not listed."""
+    """One line for the list of routes. Routes with an empty line are not listed."""
     body: Mapping[str, str] = {}
     """Fields of the JSON body, each with type and meaning, such as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
     """Query parameters, in the same format."""
     for_anybody: bool = False
-    """Served without a token, too: it reveals nothing confidential."""
+    """Whether the route is served without a token, too. It must reveal nothing confidential."""
     for_browsers: bool = False
-    """Pages of the listener may request it: a session replaces the token, and forms are parsed."""
+    """Whether pages of the listener may request the route. A session replaces the token; forms are parsed."""
     login: str | None = None
-    """Where browsers with neither token nor session are redirected."""
+    """Path to which browsers with neither token nor session are redirected."""
 
 
 def natural(text: str, name: str) -> int:

@@ -25,8 +25,8 @@ def assign_replicas(
 ) -> list[tuple[int, ...]]:
     """Assign replicas to `partitions` new partitions, the preferred leader first.
 
-    `racks` contains the brokers, all or none of them with a rack; `replication_factor` is at most their
-    number. `start` is the index of partition 0's leader, and `shift` the distance from the leader to the
+    `racks` contains the brokers; either all or none have a rack. `replication_factor` is at most the number
+    of brokers. `start` is the index of partition 0's leader, and `shift` the distance from the leader to the
     first follower; both are random by default. `first_partition` is the number of the first new partition.
     """
     brokers = alternating(racks)
@@ -46,7 +46,7 @@ def assign_replicas(
 
 
 def alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """Brokers in rack-alternating order: a1 b1 c1 a2 b2 c2. Without racks, by ID."""
+    """Order brokers so that racks alternate: a1 b1 c1 a2 b2 c2. Without racks, order brokers by ID."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

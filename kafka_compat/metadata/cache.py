@@ -43,7 +43,7 @@ class MetadataCache:
     # --- reading
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """The leader, if it is registered; otherwise None."""
+        """The leader; None if it is not registered."""
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
@@ -55,7 +55,7 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """Another topic whose metric names collide; None if there is none."""
+        """Return another topic whose metric names collide with this name's, or None if there is none."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -67,11 +67,11 @@ class MetadataCache:
     # --- changing
 
     def change(self) -> MetadataChange:
-        """Start a change. Readers see it at once, subscribers when it is published."""
+        """Start a change. Readers see the change at once, subscribers when it is published."""
         return MetadataChange(self)
 
     def put_topic(self, topic: TopicMetadata) -> None:
-        """Add or replace one topic, and publish it."""
+        """Add or replace one topic, and publish the change."""
         change = self.change()
         change.put_topic(topic)
         change.publish()

@@ -16,14 +16,14 @@ from kafka_compat.metadata.incremental_changes import Change, Operation
 
 
 async def names(store: MetadataStore) -> list[str]:
-    """The names of the existing resources. Raises MetadataStoreError."""
+    """Return the names of the existing resources. Raises MetadataStoreError."""
     from kafka_compat.telemetry.resources import resource_names
 
     return await resource_names(store)
 
 
 async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """All settings of a resource, which need not exist. Raises KafkaError."""
+    """Return all settings of a resource, which need not exist. Raises KafkaError."""
     from kafka_compat.telemetry.resources import resource_settings
     from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
 
@@ -35,7 +35,7 @@ async def described(store: MetadataStore, name: str, keys: Sequence[str] | None)
 
 
 def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
-    """The description of a setting. Kafka reports no other source for a default."""
+    """The description of a setting. Like Kafka, reports only the default as a synonym."""
     kind = type_number(key)
     if key.name not in given:
         return ConfigEntry(key.name, key.default, False, ConfigSource.DEFAULT, False, (), kind, about)

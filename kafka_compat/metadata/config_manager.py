@@ -74,9 +74,9 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Checks a broker's resulting settings before they are stored; raises ConfigError to reject them.
+        #: Checks a broker's settings before they are stored. Raises ConfigError to reject them.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Checks the files that these settings name, which may have changed since.
+        #: Checks the files that these settings name, because the files may have changed in the meantime.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
@@ -101,7 +101,7 @@ class ConfigManager:
     # --------------------------------------------------------------------------------------------------
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """The settings of a resource, limited to `keys` unless it is empty or None. Raises KafkaError."""
+        """The settings of a resource, limited to `keys` unless that is empty or None. Raises KafkaError."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -116,7 +116,7 @@ class ConfigManager:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
 
     async def client_metrics_resources(self) -> list[str]:
-        """The names of the client metrics resources. Raises MetadataStoreError."""
+        """Return the names of the client metrics resources. Raises MetadataStoreError."""
         return await client_metrics.names(self._store)
 
     def topic_entries(
@@ -126,7 +126,7 @@ class ConfigManager:
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """The settings that a topic overrides. Raises KafkaError."""
+        """Return the settings that a topic overrides. Raises KafkaError."""
         with store_errors_mapped():
             return await self._stored("topics", topic)
 
@@ -164,7 +164,7 @@ class ConfigManager:
     ) -> None:
         """Replace all settings of a resource, for AlterConfigs. Raises KafkaError.
 
-        `denied` is raised for a valid request of an unauthorized client.
+        `denied` is the error to raise for a valid request from an unauthorized client.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):

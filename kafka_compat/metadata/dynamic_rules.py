@@ -64,7 +64,7 @@ def refusal(error: ConfigError) -> str:
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Raise KafkaError if a number of threads changes by more than a factor of two at once."""
+    """Raise KafkaError if a change more than doubles, or more than halves, a number of threads."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
@@ -81,7 +81,7 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
 
 
 def refused_by_part(problem: str) -> str:
-    """Kafka's error message if a part of the broker, such as a listener, rejects new settings."""
+    """Kafka's error message if a component of the broker, such as a listener, rejects new settings."""
     return (
         f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
         "for configuration Invalid dynamic configuration"
@@ -89,5 +89,5 @@ def refused_by_part(problem: str) -> str:
 
 
 def _set(names: Sequence[str]) -> str:
-    """Format a set like Scala, as Kafka's tools show it."""
+    """Format a set as Scala does; Kafka's tools show it like this."""
     return f"{'Set' if len(names) < 5 else 'HashSet'}({', '.join(names)})"

@@ -72,8 +72,8 @@ class MetadataDelta:
         self.grown: list[TopicMetadata] = []
         """Topics with added partitions, in their new state."""
         self.deleted: list[TopicMetadata] = []
-        """Deleted topics, in their last state. A topic that was replaced by another of the same name is also
-        in `created`.
+        """Deleted topics, in their last state. A topic that was replaced by one with the same name is also in
+        `created`.
         """
         self.partitions: list[tuple[str, PartitionMetadata]] = []
         """Existing partitions with a new leader, ISR, epoch or replicas."""
@@ -107,7 +107,7 @@ class MetadataFeed:
 
     def __init__(self) -> None:
         self.version = 0
-        """The version of the metadata, which is that of the last delta."""
+        """The version of the metadata, equal to the version of the last delta."""
         self._subscribers: list[Subscriber] = []
         self._unpublished: deque[MetadataDelta] = deque()
         self._is_publishing = False
@@ -120,7 +120,7 @@ class MetadataFeed:
         self._subscribers.remove(subscriber)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Number a delta and pass it to the subscribers."""
+        """Assign a version to a delta and pass it to the subscribers."""
         self.version += 1
         delta.version = self.version
         self._unpublished.append(delta)
@@ -133,7 +133,7 @@ class MetadataFeed:
                 try:
                     subscriber(published)
                 except Exception:
-                    # Continue, because the other subscribers must still be notified.
+                    # Continue after a failure, because the other subscribers must still be notified.
                     log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 

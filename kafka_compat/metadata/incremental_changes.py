@@ -28,7 +28,7 @@ class Change(NamedTuple):
 def changed(
     old: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
-    """The settings after an IncrementalAlterConfigs request. Raises KafkaError."""
+    """Return the settings after an IncrementalAlterConfigs request. Raises KafkaError."""
     settings = dict(old)
     for change in changes:
         check_operation(change)

@@ -24,7 +24,7 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """A unique producer ID."""
+        """Return a unique producer ID."""
         async with self._lock:
             if self._next >= self._end:
                 block = await self._claim()
@@ -50,7 +50,7 @@ async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerId
 
 
 async def skip_used_ids(store: MetadataStore, broker_id: int, highest_used: int) -> None:
-    """Skip the IDs of a block up to `highest_used`, which was found in a log. A log directory written by
+    """Skip the IDs of a block up to `highest_used`, the highest ID found in a log. A log directory written by
     another broker contains that broker's producers, and reused IDs would make new records look like retries.
     """
     path = znodes.PRODUCER_ID_BLOCK

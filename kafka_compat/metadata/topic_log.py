@@ -18,7 +18,7 @@ def created(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
 
 
 def grown(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
-    """Log the new partitions of a topic that had `before`."""
+    """Log the partitions added to a topic, which had `before` partitions."""
     log.info("Added %s to topic %s (now %d)", _counted(len(added), "partition"), topic, before + len(added))
 
 
@@ -28,13 +28,13 @@ def deleted(topic: str) -> None:
 
 
 def became_leader(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions of which a broker became leader."""
+    """Log the partitions that a broker became leader of."""
     if partitions:
         log.info("Broker %d became leader of %s", broker_id, _named(partitions))
 
 
 def lost_leadership(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions of which a broker is no longer leader."""
+    """Log the partitions that a broker is no longer leader of."""
     if partitions:
         log.info("Broker %d is no longer leader of %s", broker_id, _named(partitions))
 

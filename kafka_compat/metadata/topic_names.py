@@ -15,7 +15,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(topic: str) -> bool:
-    """Whether the topic is read-only for clients and marked as internal in Metadata."""
+    """Whether the topic is internal: read-only for clients and marked as internal in Metadata."""
     return topic in INTERNAL_TOPICS
 
 
@@ -37,7 +37,7 @@ def check_topic_name(topic: str) -> None:
 
 
 def collision_key(topic: str) -> str:
-    """The key by which metric names collide ('.' becomes '_' there). Only one topic with a key may exist."""
+    """The name with '_' for '.', as in metrics. Only one topic with a key may exist."""
     return topic.replace(".", "_")
 
 

@@ -16,7 +16,7 @@ FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
-    """The transaction that creates a topic. `has_config`: settings of an earlier topic exist."""
+    """The transaction that creates a topic. `has_config`: whether settings of an earlier topic exist."""
     config_path = znodes.config_path("topics", state.name)
     config = znodes.encode_config(configs)
     return [
@@ -29,9 +29,9 @@ def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) ->
 def partition_nodes(
     topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
 ) -> list[Operation]:
-    """The nodes of new partitions, each with its first replica as leader and all replicas in sync.
+    """The nodes of new partitions. The first replica of each is the leader, and all replicas are in sync.
 
-    `epochs` are the leader epochs of partitions that do not start with the first.
+    `epochs` are the leader epochs of partitions that do not start with the first epoch.
     """
     operations: list[Operation] = []
     for index, brokers in replicas.items():
@@ -54,7 +54,7 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_topic_id() -> UUID:
-    """A random ID whose text does not start with a dash, which command lines would parse as an option."""
+    """A random ID. Its text never starts with a dash, because command lines would parse it as an option."""
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

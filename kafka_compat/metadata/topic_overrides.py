@@ -20,7 +20,7 @@ class TopicOverrides:
         self._config = config
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._overriding: dict[str, set[str]] = {}
-        """The topics that override a setting, by its name."""
+        """Maps each setting to the topics that override it."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
         """Shared results for topics with the same settings, because most topics override none."""
         self._revision = -1
@@ -74,9 +74,9 @@ class TopicOverrides:
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""
         text = self.of(topic).get("min.insync.replicas")
-        # An invalid value, perhaps stored by an older version, is ignored, as in `log_config`.
+        # Ignore an invalid value, perhaps stored by an older version, as `log_config` does.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:
-        """The effective min.insync.replicas: as in Kafka, at most the number of the partition's replicas."""
+        """The effective min.insync.replicas: at most the number of the partition's replicas, as in Kafka."""
         return min(self.min_insync_replicas(topic), len(partition.replicas))

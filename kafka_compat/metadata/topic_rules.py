@@ -1,6 +1,6 @@
 """Validation of new topics and of added partitions: names, counts, replicas and settings. No I/O.
 
-Every rejection is a KafkaError with the error code and message of the client's response.
+Every rejection is a KafkaError with the error code and message for the client.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kafka_compat.metadata.topic_names import (
 )
 
 DEFAULT = -1
-"""A number of partitions or replicas that means the broker's default (KIP-464)."""
+"""Stands for the broker's default number of partitions or replicas (KIP-464)."""
 
 CHANGE_TIMEOUT_MS = 15_000
-"""The time limit for a change by the controller, after which the client gets REQUEST_TIMED_OUT."""
+"""Timeout of a change by the controller. Afterwards, the client gets REQUEST_TIMED_OUT."""
 
 
 class InternalTopic(NamedTuple):
@@ -71,8 +71,8 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
 
 
 def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] = ()) -> None:
-    """Check that the name is valid, unused, and free of metric name collisions. Topics in `written` count as
-    existing.
+    """Check that the name is valid and unused, and that its metric names do not collide with another topic's.
+    Topics in `written` count as existing.
     """
     check_topic_name(name)
     if name in metadata.topics or name in written:
@@ -88,7 +88,7 @@ def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] 
 
 
 def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Check that the settings exist, are valid, and do not contradict each other."""
+    """Check that the settings exist, are valid, and are consistent with each other."""
     try:
         check_topic_config(config, configs)
     except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
@@ -110,7 +110,7 @@ def replicas_for(
     *,
     may_be_away: bool = False,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of each partition of a new topic, as assigned or spread over the brokers and racks.
+    """Return the replicas of each partition of a new topic, as assigned or spread over the brokers and racks.
 
     With `may_be_away` an assignment may name offline brokers, as in Kafka with ZooKeeper.
     """

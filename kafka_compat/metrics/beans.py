@@ -1,6 +1,6 @@
 """Collect samples of Kafka's MBeans into metric families.
 
-Counts of several brokers in one process are summed, like the sums over a cluster's brokers in dashboards.
+Counts of several brokers in one process are summed, as dashboards sum the counts of a cluster's brokers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Beans:
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
     def _samples(self, series: Series, help_text: str) -> list[Sample]:
-        """The samples of a family; append to them to avoid sums."""
+        """The samples of a family. Append samples that must not be summed."""
         return self._families.setdefault(series.name, (series, help_text, []))[2]
 
     def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _RUNNING: Final = 3
 """Kafka's number for the state of a running broker."""
 _LATE_MS: Final = 300_000
-"""How long a transaction may be open beyond transaction.max.timeout.ms before it counts as late."""
+"""Time that a transaction may stay open beyond transaction.max.timeout.ms before it counts as late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
-"""There is one event loop, so one processor."""
+"""Number of processors: one, because there is one event loop."""
 
 
 def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
@@ -142,13 +142,13 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
-        # The quotes are part of the value, as in Kafka.
+        # Include the quotes, which are part of the value in Kafka.
         tags = {"logDirectory": f'"{path}"'}
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
 
 def flushes(view: ClusterView, beans: Beans) -> None:
-    """Add the times of syncs."""
+    """Add the durations of syncs."""
     disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
@@ -161,20 +161,20 @@ _NAMES = {
     SessionState.EXPIRED: "Expires",
 }
 _NEVER = ("AuthFailures", "ReadOnlyConnects")
-"""Events that cannot occur: a failed login aborts startup, and no session is read-only."""
+"""Counts of events that cannot occur: a failed login aborts startup, and no session is read-only."""
 
 
 class ZooKeeperSessions:
     """Changes of this process's ZooKeeper sessions, by Kafka's names, since the start of the HTTP listener.
 
-    Replaced sessions are detected by a check every second.
+    A check every second detects replaced sessions.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """Create it after the brokers have started."""
+        """Create this object after the brokers have started."""
         self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
         self.requests = 0
-        """Requests of sessions that have ended."""
+        """Number of requests of sessions that have ended."""
         self._brokers = brokers
         self._heard: dict[int, ZooKeeperMetadataStore] = {}
         """The observed session of each broker, by broker id."""
@@ -235,7 +235,7 @@ def _fetch_sessions(name: str) -> Bean:
 def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """Add the metrics of compaction, if any broker has log.cleaner.enable.
 
-    The values are those of the last check or cleaning. With several brokers in one process, the maximum is
+    The values are from the last check or cleaning. With several brokers in one process, the maximum is
     reported, like Kafka's maximum over its cleaner threads.
     """
     enabled = [each for each in brokers if each.services.config.bool("log.cleaner.enable")]
@@ -251,7 +251,7 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
     dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
     beans.gauge(_cleaner_manager("max-dirty-percent"), int(100 * dirtiest))
-    # Always 0, since a failed worker process is replaced.
+    # Report 0, because a failed worker process is replaced.
     beans.gauge(_cleaner("DeadThreadCount"), 0)
     idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
     if idle_ms:
@@ -260,7 +260,7 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def _recopied_percent(last: Sequence[Cleaning]) -> int:
-    """Percentage of the read bytes that remained."""
+    """Percentage of the read bytes that were kept."""
     written_bytes = sum(each.written_bytes for each in last)
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 

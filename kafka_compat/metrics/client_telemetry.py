@@ -1,6 +1,6 @@
 """Metrics pushed by clients (KIP-714), exposed beside the broker's own.
 
-Each sample contains the client id and the instance id, `kafka_client_info` the other attributes.
+Each sample contains the client id and the instance id; `kafka_client_info` contains the other attributes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class _Pushed(NamedTuple):
-    """Samples with one name, of whose type clients may disagree."""
+    """Samples with one name. Clients may disagree about the type."""
 
     kinds: set[str]
     samples: list[tuple[PushedBy, Pairs, float]]
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
-    """The families; empty if no client pushes. `by_client=False`: without samples of single clients."""
+    """The families; empty if no client pushes. `by_client=False` omits samples of single clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []
     clients = pushed.clients() if by_client else []
     found: dict[str, _Pushed] = {}
     for client in clients:
-        # Copied, since clients may push again before serialization.
+        # Copy the samples, because clients may push again before serialization.
         for values, kind in ((client.counters, COUNTER), (client.gauges, GAUGE)):
             for some in batched(list(values.items())):
                 for (name, labels), value in some:

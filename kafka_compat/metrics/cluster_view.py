@@ -32,7 +32,7 @@ class RunningBroker(NamedTuple):
     requests: RequestCounts
     partitions: Counts
     cleaner: LogCleaner | None
-    """None until there is something to compact."""
+    """The log cleaner's statistics; None until there is a log to compact."""
 
     @property
     def served(self) -> Iterable[int]:
@@ -71,7 +71,7 @@ class ClusterView:
         """Access to each broker's APIs, by broker id."""
         self.brokers = running_brokers(brokers)
         first = self.services[0]
-        # Preferred, since the controller learns of changes first.
+        # Prefer the controller's view, because the controller learns of changes first.
         known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
         self.metadata = known.metadata
         self.long_work = first.long_work
@@ -80,7 +80,7 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Advertised host and port of a broker at its listener named like this broker's first."""
+        """Advertised host and port of a broker, at the listener with the name of this broker's first."""
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
@@ -107,9 +107,9 @@ class ClusterView:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """The partition if a broker of this process leads it, else None."""
+        """The partition if a broker of this process leads it, otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # An isolated broker may not know yet that another broker became leader.
+        # Prefer the latest epoch: an isolated broker may not know that another broker became leader.
         leading = [
             held
             for held in here
@@ -118,7 +118,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A replica of a partition in this process, preferably the leader, or None."""
+        """A replica of a partition in this process, preferably the leader; None if there is none."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

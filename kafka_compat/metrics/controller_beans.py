@@ -36,7 +36,7 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
     candidates = [each for each in view.services if not each.membership.is_standalone]
     if candidates:
-        # A standalone broker has no controller.
+        # Skip a standalone broker, which has no controller.
         _terms(candidates, beans)
 
 
@@ -133,7 +133,7 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     for state in GroupState:
         beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
     for name in _PURGATORY:
-        # In Kafka, each group that is preparing a rebalance has a delayed join.
+        # Count the groups that are preparing a rebalance, because each has a delayed join in Kafka.
         bean = Bean("server", "DelayedOperationPurgatory", name)
         beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 

@@ -1,7 +1,7 @@
 """Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. No I/O.
 
 The names of Kafka's MBeans in Prometheus depend on the exporter's rules. Two sets of rules are common, and
-dashboards and alerts are written for one or the other:
+dashboards and alerts are written for either of them:
 
 jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
               kafka_server_brokertopicmetrics_messagesin_total
@@ -97,7 +97,7 @@ def _attribute(name: str) -> str:
 
 
 class JmxExporter(Dialect):
-    """The exporter's example rules, as its versions from 1.0 apply them: all counters end with _total.
+    """The exporter's example rules, as applied by version 1.0 and later: all counters end with _total.
     Percentages also have the names of Strimzi's rules.
     """
 
@@ -121,7 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # The example's first rule parses `Produce, user=U` as the resource; its second rule shows the intent.
+        # Follow the example's second rule; its first parses `Produce, user=U` as the resource.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 

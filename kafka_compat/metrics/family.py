@@ -1,7 +1,7 @@
 """A metric family with its samples, as serialized by prometheus_text and otlp/encoding.py. No I/O.
 
 A family may have a sample for each of ten thousand partitions. The samples are therefore an iterable, which
-is read once and may compute them lazily, and samples of one partition share their labels.
+is read once and may compute samples lazily. Samples of one partition share their labels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
 Leaders in other processes are queried only for partitions with committed offsets, since requests cost time.
-The results are not cached, since this process does not learn of records that compaction removed. Leaders that
-do not respond in time are omitted.
+The results are not cached, because this process is not notified of records that compaction removed. Leaders
+that do not respond in time are omitted.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 3.0
-"""Prometheus waits for ten seconds by default."""
+"""Time limit of the queries. Prometheus waits for ten seconds by default."""
 _AT_ONCE = 16
 _BATCHES_MAX = 64
-"""Maximum batches of markers that are skipped to reach a record."""
+"""Maximum number of marker batches that are skipped to find a record."""
 
 GroupPartition = tuple[str, str, int]
 """A group at a topic's partition."""
@@ -44,7 +44,7 @@ GroupPartition = tuple[str, str, int]
 
 class RemoteLag(NamedTuple):
     """A group's lag at a partition. `since_ms` is the timestamp of the first uncommitted record: None without
-    uncommitted records, UNKNOWN_MS if the time is unknown.
+    uncommitted records, UNKNOWN_MS if the timestamp is unknown.
     """
 
     committed: int
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Lags at leaders in other processes; empty for a standalone broker."""
+    """Lags reported by leaders in other processes; empty for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -130,7 +130,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """Timestamp of the first record in [offset, end_offset), as in RemoteLag."""
+    """Timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None
@@ -164,16 +164,16 @@ class _Known(NamedTuple):
     log: Log
     removals: int
     end_offset: int
-    """End of the range that was scanned."""
+    """End of the scanned range."""
     record: TimestampOffset | None
-    """None: only transaction markers up to `end_offset`."""
+    """None if there are only transaction markers up to `end_offset`."""
 
 
 class RecordTimes:
     """Cache of the timestamps of the first uncommitted records of groups, kept between scrapes.
 
-    An entry is valid until records are removed from the log (compaction, retention, truncation), so that a
-    scrape reads records only for changed offsets.
+    An entry is valid until records are removed from the log (compaction, retention, truncation). A scrape
+    therefore reads records only for changed offsets.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class RecordTimes:
         self._now: dict[tuple[str, int, int], _Known] = {}
 
     def begin(self) -> None:
-        """Begin a scrape, and discard entries that the last scrape did not use."""
+        """Begin a scrape, and discard the entries that the last scrape did not use."""
         self._before, self._now = self._now, {}
 
     def forget_topic(self, topic: str) -> None:
@@ -191,8 +191,8 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Timestamp of the first uncommitted record; None without uncommitted records, negative without a
-        timestamp. Raises StorageError if the record cannot be read.
+        """Timestamp of the first uncommitted record; None without uncommitted records; negative if the record
+        has no timestamp. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp
@@ -226,8 +226,8 @@ class GroupLags:
         self._remote = remote
 
     def at(self, group: str, topic: str, known: PartitionMetadata, committed: int) -> Steps[Lag]:
-        """The lag of a group with this committed offset. If another process leads the partition, the lag is
-        for the offset committed at the time of the query.
+        """The lag of a group with this committed offset. If another process leads the partition, the lag
+        refers to the offset that was committed at the time of the query.
         """
         led = self._view.led(topic, known)
         if led is not None:

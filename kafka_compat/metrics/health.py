@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-The routes require no authentication, so reasons do not name topics and directories, unlike the log.
+The routes require no authentication, so the reasons, unlike the log, do not name topics and directories.
 """
 
 from __future__ import annotations

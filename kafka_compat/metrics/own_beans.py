@@ -39,7 +39,7 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add the numbers of waiting requests, and of records by method of sending."""
+    """Add the numbers of waiting requests, and the bytes of records by method of sending."""
     replicas = [each.services.replicas for each in brokers]
     parked = sum(len(one.delayed_fetches) + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
@@ -67,7 +67,7 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """Read /proc; None on other systems. Call it in another thread, since many descriptors take long."""
+    """Read /proc; None on other systems. Call this in another thread: counting descriptors takes long."""
     try:
         open_fds = len(os.listdir(_PROC / "fd"))
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
@@ -87,7 +87,7 @@ def _proc() -> _Proc | None:
 
 
 def process(beans: Beans) -> Steps[None]:
-    """Add the process metrics of Prometheus's clients, without those that the system does not report."""
+    """Add the process metrics of Prometheus's client libraries, as far as the system reports them."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     beans.own(
         "process_cpu_seconds_total",

@@ -2,7 +2,7 @@
 
 Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
 type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
-are of partitions; their families are created one by one, so that memory holds one at a time.
+are of partitions. Their families are created one by one, so that only one is in memory at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Fetching(NamedTuple):
 
     @property
     def client_id(self) -> str:
-        """The client id, as Kafka names its threads."""
+        """The client id, in the format of Kafka's thread names."""
         return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
 
 
@@ -73,9 +73,9 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     manager = "ReplicaFetcherManager"
     beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
     beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
-    # Partitions that should be followed, but have a fenced epoch or a failed disk.
+    # Count partitions that should be followed, but have a fenced epoch or a failed disk.
     beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
-    # Always 0, since a failing fetcher retries the same partitions.
+    # Report 0, because a failing fetcher retries the same partitions.
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
@@ -97,7 +97,7 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
             if log is not None:
                 max_lag = max(max_lag, log.log_end_offset - future.log_end_offset)
     beans.gauge(_of("ReplicaAlterLogDirsManager", "MaxLag"), max_lag, _MOVES)
-    # Always 0, since a failed move is logged, and retried or given up.
+    # Report 0, because a failed move is logged, and then retried or abandoned.
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 
@@ -141,7 +141,7 @@ class Held(NamedTuple):
     labels: Labels
     partition: Partition
     replicas: int
-    """Number of replicas on the leader; otherwise 0, as in Kafka."""
+    """Number of replicas if this is the leader; otherwise 0, as in Kafka."""
 
 
 def held_partitions(view: ClusterView) -> Steps[list[Held]]:

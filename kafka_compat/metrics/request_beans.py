@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Responses do not queue: they are written to the socket when complete."""
+"""Time that responses queue: none, because they are written to the socket when complete."""
 
 
 def _requests(name: str) -> Bean:
@@ -41,7 +41,7 @@ _CODES: Final = {int(code): code.name for code in ErrorCode}
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) -> Steps[None]:
-    """Add request counts, error codes and times. `all_apis=False`: only of Produce and Fetch."""
+    """Add request counts, error codes and times. `all_apis=False` limits them to Produce and Fetch."""
     yield None
     few = (ApiKey.PRODUCE, ApiKey.FETCH)
     served = sorted({key for each in brokers for key in each.served if all_apis or key in few})
@@ -107,7 +107,7 @@ def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
 
 
 def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
-    """Add a topic; as in Kafka, without samples for events that never occurred."""
+    """Add a topic. As in Kafka, events that never occurred have no samples."""
     values = {
         "MessagesInPerSec": counts.records_in,
         "BytesInPerSec": counts.bytes_in,

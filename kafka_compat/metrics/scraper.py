@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Scraper of this process's brokers: their state at the time of a scrape, and their counters."""
+    """Scraper of this process's brokers, with their counters. Reads their state at the time of a scrape."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Create it on the event loop of the started brokers. `pushed`: metrics of clients, if enabled."""
+        """Create this on the event loop of the started brokers. `pushed`: metrics of clients, if enabled."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
@@ -71,7 +71,7 @@ class Scraper:
         self, view: ClusterView, *, by_partition: bool = True
     ) -> AsyncGenerator[Iterable[Family], None]:
         """One scrape, a few families at a time, created on demand. Topics and groups are read before this
-        call returns. `by_partition=False`: without samples of single partitions and clients.
+        call returns. `by_partition=False` omits samples of single partitions and clients.
         """
         async with self._scraping:
             remote = await remote_lags(view)
@@ -84,7 +84,7 @@ class Scraper:
         self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
     ) -> AsyncGenerator[Iterable[Family], None]:
         yield first
-        # Release the rows, which are as large as the rest of the scrape.
+        # Release the rows, because they are as large as the rest of the scrape.
         del first
         finish = view.long_work.finish
         yield (await finish(self._beans(view, by_partition=by_partition))).families()
@@ -97,8 +97,8 @@ class Scraper:
             yield await finish(reported)
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
-        """Kafka's MBeans except those of single partitions. `by_partition=False`: only some APIs, and no
-        clients with quotas.
+        """Kafka's MBeans, except MBeans of single partitions. `by_partition=False` includes only some APIs,
+        and omits clients with quotas.
         """
         beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
         yield from request_beans.topics(brokers, beans)

@@ -1,1 +1,1 @@
-"""The network layer: sockets, frames, and the path of a request to its handler and of its response back."""
+"""The network layer: sockets, frames, and the path from a request to its handler and back to the client."""

@@ -35,7 +35,7 @@ _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """The number of `limit` descriptors reserved for files, which connections must not use."""
+    """The number of descriptors, out of `limit`, that are reserved for files."""
     return min(max(limit // 8, 16), 1024)
 
 
@@ -116,7 +116,7 @@ class Acceptor:
         self._held = False
 
     def hold(self) -> None:
-        """Stop accepting until `go_on`; clients wait in the backlog."""
+        """Stop accepting until `go_on`. Clients wait in the backlog."""
         self._held = True
         self._loop.remove_reader(self._listening.fileno())
 
@@ -155,7 +155,7 @@ class Acceptor:
                     log.warning("Could not accept a connection: %s; retrying", error.strerror)
                     self._pause()
                     return
-                # Otherwise the connection ended before it was accepted.
+                # All other errors mean that the connection ended before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()

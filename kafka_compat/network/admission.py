@@ -1,14 +1,14 @@
 """Connection limits: which new connections are served, delayed or closed (max.connections, creation rates).
 
 Rules
-1. When no slot is free for a connection (max.connections of the broker or of its listener), its listener
-   stops accepting until one is; clients wait in the backlog. With several listeners, the inter-broker
+1. When no slot is free for a new connection (max.connections of the broker or of the listener), the listener
+   stops accepting until a slot is free; clients wait in the backlog. With several listeners, the inter-broker
    listener is exempt from the broker's limit: the longest-idle connection of another listener is closed
    instead.
-2. When connections arrive faster than max.connection.creation.rate of the broker or the listener, the
-   listener delays the last one, and accepts others only after it (KIP-612).
-3. When connections arrive from one address faster than its connection_creation_rate, they are accepted, left
-   unserved for the throttle time of the address, and closed.
+2. When the rate of new connections exceeds max.connection.creation.rate of the broker or the listener, the
+   listener delays the last connection, and accepts others only afterwards (KIP-612).
+3. When the rate of new connections from one address exceeds its connection_creation_rate, they are accepted,
+   left unserved for the throttle time of the address, and closed.
 4. Connections beyond max.connections.per.ip of an address are closed at once.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Maximum number of connections delayed by rule 3, since they use descriptors; others are closed at once."""
+"""Maximum number of connections delayed by rule 3, as they use descriptors; others are closed at once."""
 _MAPPED = "::ffff:"
 """The prefix of an IPv4 address on a dual-stack socket."""
 
@@ -45,8 +45,8 @@ class Limits(NamedTuple):
 
     `frame_deadline_ms` limits how long a frame may stay unfinished: a client that stops after half a frame
     would otherwise hold a buffer until connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` apply to all connections together, see budget.py. Listeners without a limit of their
-    own use the server's.
+    `answer_memory_bytes` apply to all connections together (see budget.py). Listeners without a limit of
+    their own use the server's.
     """
 
     request_max_bytes: int
@@ -64,7 +64,7 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """The limit set by a setting; none if it is not positive, as in Kafka."""
+    """The limit set by a setting. As in Kafka, there is no limit if the value is not positive."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
@@ -78,7 +78,7 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` is created with the first limit. `note_refusal` gets the address and reason
+        """`rates` is created when the first rate is set. `note_refusal` is called with the address and reason
         of a rejection.
         """
         self.limits = limits
@@ -89,7 +89,7 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Callbacks for when a slot may be free."""
+        """Callbacks for when a slot may have become free."""
 
     def wait_ms(self, listener: str) -> int:
         """Throttle time of the listener after a new connection (rule 2)."""
@@ -107,7 +107,7 @@ class Admission:
         return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether this is the inter-broker listener, and there are others."""
+        """Whether this is the inter-broker listener of a broker with several listeners."""
         return self._several and listener == self.limits.inter_broker_listener
 
     def has_slot(self, listener: str) -> bool:
@@ -118,7 +118,7 @@ class Admission:
         return self.is_protected(listener) or self.total < limits.connections_max
 
     def has_too_many(self) -> bool:
-        """Whether connections of brokers exceed the broker's limit."""
+        """Whether the connections exceed the broker's limit because inter-broker connections are exempt."""
         return self.total > self.limits.connections_max
 
     def allows(self, host: str) -> bool:
@@ -174,7 +174,7 @@ class Door:
         self._left_alone: dict[socket.socket, asyncio.TimerHandle] = {}
 
     def knock(self, accepted: socket.socket, peer: Any) -> None:
-        """Admit, delay or close a newly accepted connection."""
+        """Admit, delay or close a new connection."""
         admission, listener = self._admission, self._listener
         wait_ms = admission.wait_ms(listener)
         if wait_ms <= 0 and admission.has_slot(listener):
@@ -224,7 +224,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # The connection has just ended: its options cannot be set.
+                # Ignore the error: the connection has just ended, so its options cannot be set.
                 log.debug("Closed a connection during its setup: %s", error)
                 accepted.close()
 

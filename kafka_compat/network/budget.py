@@ -2,11 +2,11 @@
 served, and one for responses that are not yet sent.
 
 Rules of the request budget
-1. An unfinished frame that would exceed the budget waits in a queue; meanwhile its connection is not read.
-   Small requests (up to FIRST_BYTES) never wait.
+1. An unfinished frame that would exceed the budget waits in a queue; meanwhile the broker does not read from
+   its connection. Small requests (up to FIRST_BYTES) never wait.
 2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
-   complete, so that a budget full of unfinished frames never stalls. The budget is exceeded by at most one
-   frame.
+   complete. Unfinished frames that fill the budget therefore never block each other. At most one frame
+   exceeds the budget.
 3. While the budget is used up (`short`), connections receive little data at a time, so that bytes wait in the
    kernel, and buffers are not kept for reuse.
 
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""The time without reading responses after which rule 5 applies to a client."""
+"""Time without reading responses after which rule 5 applies to a client."""
 
 
 class WantsMemory(Protocol):
@@ -57,14 +57,14 @@ class RequestBudget:
         return self.used_bytes * 2 <= self.limit_bytes
 
     def change(self, by_bytes: int) -> None:
-        """Add memory that a connection allocated, or (negative) released."""
+        """Count memory that a connection allocated, or (negative) released."""
         self.used_bytes += by_bytes
         self.short = self.used_bytes >= self.limit_bytes
         if by_bytes < 0 and self._line:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Whether `who` may grow as wanted. If not, its `grant_memory` is called when it may."""
+        """Return whether `who` may grow as wanted. If not, its `grant_memory` is called when it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -129,7 +129,7 @@ class AnswerBudget:
         self._on_full = on_full
 
     def change(self, by_bytes: int) -> None:
-        """Add response bytes that wait to be sent, or (negative) were sent."""
+        """Count response bytes that wait to be sent, or (negative) were sent."""
         self.used_bytes += by_bytes
         was_short, self.short = self.short, self.used_bytes > self.limit_bytes
         was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes

@@ -59,7 +59,7 @@ class Connection:
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame. A different function is set until the client is authenticated."""
+        """Serves a frame. Replaced by another function until the client is authenticated."""
         self.authentication: Exchange | None = None
         """The state of the client's SASL authentication, if the listener requires it."""
         self.session = Session(self)
@@ -77,7 +77,7 @@ class Connection:
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
-        """Requests with later responses, which are canceled when the connection is closed."""
+        """Requests with later responses. They are canceled when the connection is closed."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -87,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """_SERIAL, _MUTED, or both, while no request is served; otherwise 0."""
+        """While no request is served: _SERIAL, _MUTED, or both. Otherwise 0."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -108,10 +108,10 @@ class Connection:
         )
         self.respond = self._output.respond
         """Sends the response to the current request."""
-        # Otherwise a response that follows another waits 40 ms for the client's delayed acknowledgement.
+        # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgement.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
-            # A buffer that fits the cache: if the kernel grows it, large fetches use twice the CPU.
+            # Let the buffer fit the CPU cache: if the kernel grows it, large fetches use twice the CPU.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
 
@@ -142,7 +142,7 @@ class Connection:
         return self._read(now_s, until_s)
 
     def let_in(self, principal: Principal) -> None:
-        """Serve requests for this principal, because the client is authenticated."""
+        """Serve requests for this principal from now on, because the client is authenticated."""
         self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
@@ -150,8 +150,8 @@ class Connection:
         self._reader.min_frame_bytes = 1
 
     def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client and serve no more requests. `answer` is called and the connection is closed after
-        a delay, which slows down password guessing.
+        """Reject the client and serve no more requests. After a delay, which slows down password guessing,
+        `answer` is called and the connection is closed.
         """
         self.server.refused(self, reason)
         self.begin_serial()
@@ -192,18 +192,18 @@ class Connection:
         reader.received(count)
         has_more = self._serve(now_s, until_s)
         tls = self._tls
-        # Bytes that TLS has already read from the socket cause no event.
+        # Read again, because bytes that TLS has already read from the socket cause no event.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
-        """Serve the complete frames, and return whether some are left that could be served now."""
+        """Serve the complete frames, and return whether more frames could be served now."""
         reader = self._reader
         output = self._output
         dispatch = self.dispatch
         has_more = False
         rest = True
         try:
-            # Nearly always nothing is waiting; otherwise check in detail.
+            # Check in detail only if something is waiting, because nearly always nothing is.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:
@@ -283,7 +283,7 @@ class Connection:
         return self._reader.wants_bytes
 
     def grant_memory(self) -> None:
-        """Grow the unfinished frame, because the request budget has room."""
+        """Grow the unfinished frame, because the request budget has room for it."""
         self._reader.grow()
         self._charge()
         self.go_on()
@@ -297,7 +297,7 @@ class Connection:
         self.go_on()
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests by this time, or until an existing mute ends if that is later (rule 5)."""
+        """Delay later requests by this time, or until the end of the current mute if later (rule 5)."""
         until_s = monotonic() + for_s
         if self.closed or until_s <= self._muted_until_s:
             return
@@ -339,7 +339,7 @@ class Connection:
                 self.go_on()
 
     def drop_later(self, slot: Slot) -> None:
-        """Drop the responses to all requests after that of `slot`, which must be followed by `close`."""
+        """Drop the responses to all requests after that of `slot`. The caller must then call `close`."""
         self._output.drop_later(slot)
 
     @property
@@ -349,7 +349,7 @@ class Connection:
 
     @property
     def taken_s(self) -> float:
-        """The time when the client last read response bytes that had to wait."""
+        """The time when the client last read response bytes that had waited."""
         return self._output.taken_s
 
     # --- flow and end
@@ -380,7 +380,7 @@ class Connection:
             self._clock_stopped_s = 0.0
 
     def go_on(self) -> None:
-        """Resume after an event for which this connection may have waited."""
+        """Resume after an event for which this connection may be waiting."""
         if self.closed:
             return
         if self._closing:
@@ -414,7 +414,7 @@ class Connection:
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Whether this connection uses request memory for which others wait, while its client is inactive."""
+        """Whether this connection uses request memory that others wait for, while its client is inactive."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
@@ -451,7 +451,7 @@ class Connection:
     def connection_lost(self) -> None:
         """Clean up after the connection is closed by either side."""
         if self._mute_ends is not None:
-            # Cancel the timer, which may have hours to run.
+            # Cancel the timer, because it may have hours to run.
             self._mute_ends.cancel()
         self._output.clear()
         # Release the buffers, even if other code still refers to the connection.

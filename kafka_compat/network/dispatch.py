@@ -37,11 +37,11 @@ _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
 """Size of key, version, correlation ID, and the length of the following client ID."""
 SHORT_HEADER_BYTES: Final = 8
-"""As HEADER_BYTES, without a client ID."""
+"""Like HEADER_BYTES, but without a client ID."""
 
 
 class AwaitedSlot(Slot):
-    """The slot of a later response, and the data to encode it."""
+    """The slot of a later response, and the data needed to encode the response."""
 
     __slots__ = ("_dispatcher", "api", "connection", "correlation_id", "version")
 
@@ -89,8 +89,8 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: the response to an unknown version is in version 0; the client can choose again.
-                # another.
+                # KIP-511: the response to an unknown version is in version 0, so that the client can choose
+                # another version.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not supported")
@@ -118,7 +118,7 @@ class Dispatcher:
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
-        # What `_answer` does with an available response, inlined.
+        # Inlined code of `_answer` for an available response, for speed.
         try:
             parts = api.encode(version, correlation_id, response)
         except TooLong:
@@ -156,7 +156,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Serve a request that is decoded in the codec's thread. Until then its frame counts as unserved."""
+        """Serve a request that is decoded in the codec's thread. Meanwhile, its frame counts as unserved."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)
@@ -243,7 +243,7 @@ class Dispatcher:
             deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
-        """Encode in the codec's thread. Meanwhile later responses wait, but later requests are served."""
+        """Encode in the codec's thread. Meanwhile, later responses wait, but later requests are served."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:

@@ -5,8 +5,8 @@ Rules
    SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
-3. Frames of a session with a limited lifetime continue to pass through here; after the session expires, only
-   a new handshake is served.
+3. Frames of a session with a limited lifetime continue to pass through `dispatch`; after the session expires,
+   only a new handshake is served.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SaslAuthentication:
 
 
 class ListenerEntrance:
-    """Authentication of one listener, with TLS, SASL or both."""
+    """Authentication on one listener, with TLS, SASL or both."""
 
     def __init__(self, server: Server, tls: TlsTerms | None, sasl: SaslTerms | None) -> None:
         self._server = server

@@ -1,7 +1,7 @@
 """Split a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
 
 No I/O. The caller requests a buffer to receive into (`writable`), reports the number of bytes read
-(`received`), and gets frames (`next_frame`) until none is left.
+(`received`), and takes frames (`next_frame`) until none is left.
 
 Rules
 1. Reads go to a scratch buffer that all connections of a server share, because most reads end on a frame
@@ -25,14 +25,14 @@ SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
 """The initial buffer of an unfinished frame."""
 
-# Limited, so that one step of growth takes at most a millisecond or two.
+# Limit one step of growth, so that it takes at most a millisecond or two.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
 
 class InvalidFrame(Exception):
-    """The size prefix is not positive or exceeds the limit: the peer speaks another protocol, or needs a
-    larger limit. `prefix` are the four bytes.
+    """The size prefix is not positive or exceeds the limit: the peer speaks a different protocol, or needs a
+    larger limit. `prefix` contains the four bytes.
     """
 
     def __init__(self, size_bytes: int, max_frame_bytes: int) -> None:
@@ -104,7 +104,7 @@ class FrameReader:
 
     @property
     def wants_bytes(self) -> int:
-        """Memory that the unfinished frame needs before it can receive more; 0 while it has room."""
+        """Memory that the unfinished frame needs before it can receive more; 0 if it has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
@@ -157,9 +157,9 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy bytes not yet returned by `next_frame`; other connections may then use the scratch buffer."""
+        """Copy the bytes not yet returned by `next_frame`, so that others may use the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
-            # Not converted to bytes: appending a batch modifies it in place.
+            # Do not convert to bytes, because appending a batch modifies the frame in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
             self._position, self._end = 0, len(self._source)
             self.held_bytes += self._end
@@ -193,7 +193,7 @@ class FrameReader:
                 self.release_spare()
             partial = bytearray(min(need, max(len(head), FIRST_BYTES)))
             self.held_bytes += len(partial)
-        # By a view: a bytearray would first copy the bytes.
+        # Write through a view, because a bytearray would copy the bytes first.
         with memoryview(partial) as view:
             view[: len(head)] = head
         self._partial = partial
@@ -203,7 +203,7 @@ class FrameReader:
     def _finish(self, partial: bytearray) -> memoryview | None:
         self._partial = None
         if self._need == 4:
-            # A size prefix that arrived in parts.
+            # The size prefix, which arrived in parts, is complete.
             self.held_bytes -= 4
             size = _SIZE.unpack_from(partial)[0]
             if size < self.min_frame_bytes or size > self.max_frame_bytes:

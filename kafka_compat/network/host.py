@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.exchange import Exchange
 
 Connection: TypeAlias = Any
-"""A network.connection.Connection, which imports this module."""
+"""A network.connection.Connection. That module imports this one."""
 
 
 class Host(Protocol):

@@ -26,11 +26,11 @@ from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
 
-# Larger parts in memory are not joined with their neighbors.
+# Maximum size of a part in memory that is joined with adjacent parts.
 _JOINED_BYTES_MAX: Final = 64 * 1024
 # Responses to requests that arrived together are sent together, up to this size.
 _BATCH_PARTS_MAX: Final = 64
-# After this many bytes, other connections are served, however fast the client reads.
+# Serve other connections after this many bytes, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
@@ -45,8 +45,8 @@ class Slot:
 
 
 class Output:
-    """The output queue of one connection. `on_sent` is called when waiting bytes were sent, `on_failure`
-    after an error of the socket or of a file.
+    """The output queue of one connection. `on_sent` is called when waiting bytes have been sent, and
+    `on_failure` after an error of the socket or a file.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Output:
         self.unsent_bytes = 0
         self.memory_bytes = 0
         self.slots: deque[Slot] = deque()
-        """Requests whose responses have not been passed to the queue."""
+        """Requests whose responses have not been queued yet."""
         self.taken_s = 0.0
         """The time when the client last read bytes that had waited, or when bytes began to wait."""
         self._loop = loop
@@ -114,7 +114,7 @@ class Output:
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
         """Set the response to an earlier request; None if the request expects none."""
         if slot.done:
-            return  # dropped by `drop_later`
+            return  # `drop_later` dropped this response.
         slot.done = True
         slot.parts = parts
         slots = self.slots
@@ -148,7 +148,7 @@ class Output:
     # --- batches
 
     def begin_batch(self) -> None:
-        """Collect responses until `end_batch`, to send them in one system call instead of one each."""
+        """Collect responses until `end_batch`, to send them in a single system call."""
         self._batch = []
 
     def send_large_batch(self) -> None:
@@ -182,7 +182,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # The size was already sent, so the client must retry.
+                        # Fail, because the size was already sent. The client must retry.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue
@@ -222,7 +222,7 @@ class Output:
     def _enqueue(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, FileSlice):
-                # While it waits it uses no memory; buffered bytes are counted.
+                # A waiting file slice uses no memory, so count only buffered bytes.
                 part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)
@@ -288,17 +288,17 @@ class Output:
             position = part.position + self._head_sent_bytes
             sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
             if sent == 0:
-                # The frame cannot be completed; the client must retry.
+                # Fail, because the frame cannot be completed. The client must retry.
                 raise EOFError("a segment ended before the announced slice")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # sendfile may leave the last segment corked, waiting for more; setting the option again pushes it out
-        # (else the client's delayed acknowledgement decides, some 40 ms later).
+        # Set the option again to send the last segment, which sendfile may hold back: otherwise it waits for
+        # the client's delayed acknowledgement, some 40 ms.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._next_part()
 
     def _send_read_slice(self, part: FileSlice) -> None:
-        """As `_send_slice`, for sockets that transform bytes (TLS). Bytes that had to wait are read again."""
+        """Like `_send_slice`, for sockets that transform bytes (TLS). Bytes that waited are read again."""
         while self._head_sent_bytes < part.size_bytes:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
@@ -323,13 +323,12 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
-        # Callbacks of the connection, which refers to this object: break the reference cycle.
-        # collector.
+        # Break the reference cycle: these callbacks refer to the connection, which refers to this object.
         self._on_sent = self._on_failure = _ignore
 
 
 def _ignore(*_: object) -> None:
-    """Ignore callbacks of an output whose connection is closed."""
+    """Ignores the callbacks of an output whose connection is closed."""
 
 
 def _size_of(part: Part) -> int:

@@ -41,7 +41,7 @@ REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
 """Maximum number of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# How long requests may stay unfinished or unserved while others wait for their memory.
+# Maximum time that requests may stay unfinished or unserved while others wait for their memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""Returns the response to a frame that is rejected for the given reason; None: no response."""
+"""Returns the response to a frame that is rejected for the given reason; None for no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -64,14 +64,14 @@ class Server:
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` is used once it has been created."""
+        """`rates` is used if it has been created."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """Authentication by listener name. Without an entry, clients are served without authentication."""
-        # os.sendfile has other limits on macOS; reading and writing works everywhere.
+        """Authentication by listener name. Other listeners serve clients without authentication."""
+        # Use sendfile on Linux only, because os.sendfile has different limits on macOS.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
         self.turns = Turns(monotonic, self.loop.call_soon)
@@ -79,7 +79,7 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
-        """Host and port by listener name: the host as configured, the actual port in place of 0."""
+        """Host and port by listener name: the configured host, and the actual port instead of 0."""
         self.accepted: dict[str, int] = {}
         """The number of connections accepted by each listener, including closed ones."""
         self.authentications = Authentications()
@@ -90,22 +90,22 @@ class Server:
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self.refusals: Refusals | None = None
-        """Recent rejections; None: not recorded."""
+        """Recent rejections; None if they are not recorded."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> tuple[str, int]:
-        """Bind the address without accepting yet. Raises OSError if it is in use or not local."""
+        """Bind the address without accepting connections yet. Raises OSError if it is in use or not local."""
         family = socket.AF_INET6 if ":" in listener.host or not listener.host else socket.AF_INET
         if family == socket.AF_INET6 and not listener.host and not socket.has_dualstack_ipv6():
             family = socket.AF_INET
         address: tuple[str, int]
         if listener.host:
-            # As bytes, since text would load the large codec for internationalized names.
+            # Pass bytes, because text would load the large codec for internationalized names.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            # For a name with both kinds of addresses, Java uses the first IPv4 address.
+            # Use the first IPv4 address of a name with both kinds of addresses, as Java does.
             family, _, _, _, bind_to = min(found, key=lambda each: each[0] != socket.AF_INET)
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Accepted sockets inherit it; set later, it would not affect the initial window.
+            # Set it here, because accepted sockets inherit it; later, it would not affect the initial window.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)
@@ -127,7 +127,7 @@ class Server:
     def _note_bound(self, listener: Listener, listening: socket.socket) -> None:
         host, port = listening.getsockname()[:2]
         if host not in EVERY_INTERFACE:
-            # The configured name is kept: certificates are issued for it, and clients resolve it.
+            # Keep the configured name, because certificates are issued for it and clients resolve it.
             host = listener.host
         self.bound[listener.name] = (host, port)
 
@@ -148,8 +148,8 @@ class Server:
     async def start(
         self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
     ) -> None:
-        """Accept connections on all bound listeners, and serve their frames by `dispatch`. Earlier clients
-        waited in the backlog.
+        """Accept connections on all bound listeners, including those in the backlog, and serve their frames
+        by `dispatch`.
         """
         self.dispatch = dispatch
         self.refusal = refusal
@@ -209,7 +209,7 @@ class Server:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close an idle connection for a broker's connection beyond the limit."""
+        """Close an idle connection to make room for a broker's connection beyond the limit."""
         others = [
             one
             for one in self.connections
@@ -287,7 +287,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """The next connections to check: with 10,000 of them each is checked every ten intervals."""
+        """The next connections to check. With 10,000 connections, each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

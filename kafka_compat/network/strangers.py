@@ -26,7 +26,7 @@ class Strangers:
         self._logged: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
-        """Log the bytes that the peer at `host` sent instead of a request size."""
+        """Log the bytes that the peer at `host` sent in place of a request size."""
         self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
@@ -79,7 +79,7 @@ class Refusals:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[tuple[str, str], Refused] = {}
-        """Rejections in order of their last occurrence, the latest last."""
+        """Rejections in the order of their last occurrence, the latest last."""
 
     def note(self, host: str, reason: str) -> None:
         """Record the rejection of an address."""
@@ -101,7 +101,7 @@ PASSED: Final = "successful-authentication"
 PASSED_AGAIN: Final = "successful-reauthentication"
 FAILED: Final = "failed-authentication"
 FAILED_AGAIN: Final = "failed-reauthentication"
-"""Kafka's names; reauthentication: on an already authenticated connection (KIP-368)."""
+"""Kafka's names. A reauthentication is one on an already authenticated connection (KIP-368)."""
 
 
 class Authentications:

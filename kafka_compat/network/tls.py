@@ -2,7 +2,7 @@
 
 Rules
 1. OpenSSL works on two memory buffers, never on the socket: one system call moves all available bytes, while
-   `ssl.SSLSocket` makes two for each record of 16 KiB.
+   `ssl.SSLSocket` needs two for each record of 16 KiB.
 2. The handshake is driven by reads: `recv_into` returns no data until it is complete.
 3. Encrypted bytes are sent before anything else is encrypted. `send` reports bytes as sent when all of their
    ciphertext has reached the kernel; until then it raises BlockingIOError, and must be called again with the
@@ -54,7 +54,7 @@ class TlsSocket:
         reason if it fails.
         """
         self.has_more = False
-        """Whether `recv_into` may return more without new bytes from the peer."""
+        """Whether `recv_into` may return more data without new bytes from the peer."""
         self.is_open = False
         self._socket = connected
         self._scratch = scratch
@@ -80,14 +80,14 @@ class TlsSocket:
     # --- receiving
 
     def recv_into(self, room: memoryview) -> int:
-        """As socket.recv_into: returns 0 at the end of the stream."""
+        """Like socket.recv_into. Returns 0 at the end of the stream."""
         if self.has_more:
             count = self._read(room)
             if count or self._ended:
                 return count
         if self._ended:
             return 0
-        # Read no more than fits; excess bytes wait in the kernel.
+        # Read no more than fits, so that excess bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -97,7 +97,7 @@ class TlsSocket:
             self._shake_hands()
         count = self._read(room)
         if self._outgoing.pending or self._unsent:
-            # An alert, a session ticket, or a key update requested by the peer.
+            # Send an alert, a session ticket, or a key update requested by the peer.
             self._flush()
             if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
                 raise ConnectionAbortedError("it does not read the responses that it requests")
@@ -141,13 +141,13 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # Bytes received before the end are returned first.
+        # Let the caller read again, because bytes received before the end are returned first.
         self.has_more = True
 
     # --- sending
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """As socket.send, with the restriction of rule 3."""
+        """Like socket.send, with the restriction of rule 3."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:
@@ -190,17 +190,16 @@ class TlsSocket:
             with suppress(OSError):
                 self._flush()
         self._socket.close()
-        # They refer to the connection, which refers to this object: break the reference cycle.
-        # collector.
+        # Break the reference cycle: the callbacks refer to the connection, which refers to this object.
         self._on_open = self._on_refusal = _ignore
 
 
 def _ignore(_: object) -> None:
-    """Ignore callbacks of a closed socket."""
+    """Ignores the callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """The reason of a failed handshake, for operators."""
+    """The reason for a failed handshake, for operators."""
     reason = error.reason or ""
     if reason in _REASONS:
         return _REASONS[reason]
@@ -229,7 +228,7 @@ _REASONS: Final = {
         "the client's certificate is not signed by a CA in ssl.truststore, or has expired"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
-    # The client knows a CA of that name with a different key.
+    # The client has a CA with the same name but a different key.
     "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
         "the client rejects this broker's certificate: it does not trust the CA, or the certificate does "

@@ -39,7 +39,7 @@ class Turns:
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """The end of the slice, until which readable connections are served at once."""
+        """The end of the slice. Until then, readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()
@@ -53,7 +53,7 @@ class Turns:
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a slice after `ends_s`. False while connections wait, or after this iteration's slice."""
+        """Begin a slice after `ends_s`. Returns False while connections wait or after this pass's slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S

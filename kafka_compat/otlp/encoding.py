@@ -1,7 +1,7 @@
 """Encode metric families as OTLP requests. No I/O.
 
-A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with its start time; a
-gauge or an untyped metric becomes a gauge, as OpenTelemetry's specification requires for Prometheus metrics.
+A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with its start time;
+gauges and untyped metrics become gauges, as OpenTelemetry's specification requires for Prometheus metrics.
 Numbers are always doubles, as in Prometheus, so that the type of a series does not depend on its values.
 """
 
@@ -24,7 +24,7 @@ _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
 """Points between two yields, some 300 µs."""
 POINTS_MAX: Final = 5_000
-"""Maximum points of a request: 300 kB before compression. Receivers limit the size of requests."""
+"""Maximum points of a request, 300 kB before compression, because receivers limit the size of requests."""
 
 Point = tuple["Family", "Sample"]
 
@@ -35,7 +35,7 @@ def points_of(families: Iterable[Family]) -> Iterator[Point]:
 
 
 class Request:
-    """An ExportMetricsServiceRequest."""
+    """An ExportMetricsServiceRequest under construction."""
 
     def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
         """`resource` contains the attributes of this process; counters start at `started_ns`. Times are Unix
@@ -44,7 +44,7 @@ class Request:
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
-        """Number of points in it."""
+        """Number of points in the request."""
         self._started_ns = started_ns
         self._now_ns = now_ns
         self._message = ExportMetricsServiceRequest()
@@ -92,8 +92,8 @@ class Request:
 
 
 def refused(answer: bytes) -> tuple[int, str]:
-    """The number of points that the receiver rejected from an accepted request, and the reason; (0, "")
-    without rejections or if the response cannot be parsed.
+    """Return the number of points that the receiver rejected from an accepted request, and the reason; (0,
+    "") without rejections, or if the response cannot be parsed.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse

@@ -2,7 +2,7 @@
 
 A push is split into requests of some thousand points, since receivers limit the size of a request. Each
 request is encoded after the receiver has accepted the previous request, to save memory. An unresponsive
-receiver delays nothing else: the exporter waits at most REQUEST_S for a response.
+receiver does not delay other work: the exporter waits at most REQUEST_S for a response.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_S: Final = 10.0
-"""Timeout of a request: OTLP's default."""
+"""Timeout of a request, OTLP's default."""
 _SERVICE: Final = "kafka-compat"
 _HEADERS: Final = {
     "Accept": "application/x-protobuf",
@@ -43,7 +43,7 @@ class OtlpExporter:
     """Exporter for the brokers of one process."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Create the exporter before the brokers, since their counters begin at startup."""
+        """Create the exporter before the brokers, because their counters begin at startup."""
         self._settings = settings
         self._started_ns = time.time_ns()
         self._schedule = Schedule(settings.shown, settings.interval_ms / 1000)
@@ -64,7 +64,7 @@ class OtlpExporter:
         await asyncio.to_thread(_import)
         while True:
             began_s = clock_s()
-            # Nothing is pushed while all brokers are stopping or restarting.
+            # Skip this push, because all brokers are stopping or restarting.
             with contextlib.suppress(NoBrokerRuns):
                 self._schedule.note(await self._push(scraper, scraper.look()))
             await asyncio.sleep(self._schedule.pause_s(clock_s() - began_s))

@@ -4,8 +4,8 @@ Rules
 1. A push begins one interval after the start of the previous push, or immediately if that push took longer.
 2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if longer): a receiver
    that recovers is not flooded by all brokers, and an absent receiver is not dialed every second for days.
-3. The first failure is logged as a warning, later failures are not; the first success after failures is
-   logged. Rejected points are also logged as a warning, once until the receiver accepts all points again.
+3. The first failure is logged as a warning; later failures are not logged. The first success after failures
+   is logged. Rejected points are also logged as a warning, once until the receiver accepts all points again.
 
 Times are seconds of a monotonic clock.
 """
@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Result of a push: the reason for a failure, or None; the rejected points, and the reason."""
+    """Result of a push: the reason for a failure or None; the number of rejected points, and the reason."""
 
     failure: str | None = None
     refused: int = 0
@@ -41,7 +41,7 @@ class Schedule:
         """The time to wait after a push with this duration."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
-        # The failure may have taken long: do not retry immediately.
+        # Do not retry immediately, even if the failure took long.
         return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
 
     def note(self, outcome: Outcome) -> None:

@@ -15,7 +15,7 @@ How to add a view
 3. Register it in `views/__init__.py` as a `View` with its path, such as `/topics`. The page is then at
    `/ui/topics`, and its data at `/ui/topics.json`. Names of topics and groups are parameters (`?name=`),
    never parts of the path, since they may contain any character; templates link with `link("/topic",
-   name=it.name)`. `below` is the view's menu entry; `rendering.py` defines the menu, and the tabs of topics
+   name=it.name)`. `below` is the view's menu entry. `rendering.py` defines the menu, and the tabs of topics
    and groups. The template is named after the path.
 4. Raise `BadCall` for an invalid request, with a status and a text that states what is valid.
 
@@ -25,13 +25,13 @@ How to add an action
    `kafka.compat.http.page.write.enable` is true; `visit.may_write` and, in templates, `writes` have its
    value. Show the form only if `writes` is true.
 2. Include `{{ form_token() }}` in the form: a hidden field without which the request is rejected.
-3. Return `Done` to redirect a browser to a page, and give programs its data; return `Shown` to render a
+3. Return `Done` to redirect a browser to a page, and to send its data to programs; return `Shown` to render a
    template (a dry run).
 
 Authorization
 The web console is a client of the brokers, with the principal of `kafka.compat.http.page.principal` and the
 address of the browser. `await visit.ask(key, **fields)` sends a Kafka request to a broker of this process,
-which handles and authorizes it like a client's request: use it for every change, and if possible for queries.
+which handles and authorizes it like a client's request. Use it for every change, and if possible for queries.
 `ask(key, version, broker_id, …)` sends the request to another broker. If that broker is in another process
 (see `visit.is_here`), the request has the rights of this broker, so check `visit.rights` first. A view that
 reads the brokers' state with `visit.cluster` must either check `visit.rights.may_see_topic(name)` or

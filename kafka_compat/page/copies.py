@@ -26,7 +26,7 @@ class Copy:
         self.target = target
         self.records = 0
         self.done = 0
-        """Source offsets that have been copied."""
+        """Number of source offsets copied so far."""
         self.total = 0
         self.state = "in progress"
         """`under way`, `done` or `failed`."""
@@ -37,7 +37,7 @@ class Copy:
 
 
 class Copies:
-    """The copies of this process, which are canceled when the broker shuts down."""
+    """The copies of this process. They are canceled when the broker shuts down."""
 
     def __init__(self) -> None:
         self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
@@ -45,7 +45,7 @@ class Copies:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:
-        """Start a copy; `work` updates its progress."""
+        """Start a copy. `work` updates its progress."""
         copy = Copy(source, target)
         self.all.appendleft(copy)
         task = asyncio.ensure_future(self._run(copy, work))

@@ -10,7 +10,7 @@ from kafka_compat.decoding.plain import FORMATS, NotSo, bytes_of
 from kafka_compat.http.routes import BadCall
 
 EMPTY: Final = "empty"
-"""Format of an empty value."""
+"""Format that is used for an empty value."""
 CONTENT_FORMATS: Final = (*FORMATS, EMPTY)
 
 
@@ -106,7 +106,7 @@ def _line(line: str) -> tuple[str, str | None]:
 
 
 def array(body: Mapping[str, Any], name: str) -> list[Any]:
-    """A JSON array, or its text. Raises BadCall."""
+    """A JSON array, or the text of one. Raises BadCall."""
     value = body.get(name)
     if isinstance(value, str):
         try:

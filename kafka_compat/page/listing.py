@@ -38,8 +38,8 @@ def listed(
     default: str,
     name: str = "name",
 ) -> Listing:
-    """The page selected by the query. `columns` maps sortable columns to fields of rows, `default` is the
-    default for `sort`, and `q` filters by the field `name`. Raises BadCall.
+    """Return the page selected by the query. `columns` maps sortable columns to fields of rows, `default` is
+    the default of `sort`, and `q` filters by the field `name`. Raises BadCall.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")
@@ -50,7 +50,7 @@ def listed(
     q = query.get("q", "").strip()
     wanted = q.lower()
     found = [row for row in rows if wanted in str(row[name]).lower()] if wanted else list(rows)
-    # Rows with equal values are sorted by name.
+    # Sort by name first, so that rows with equal values are in the order of their names.
     found.sort(key=_order(name))
     found.sort(key=_order(columns[column]), reverse=descending)
     pages = max(1, -(-len(found) // ROWS))
@@ -71,5 +71,5 @@ def listed(
 
 
 def _order(field: str) -> Callable[[Row], Any]:
-    """Sort key: unknown values come after the smallest."""
+    """Sort key. Unknown values come after the smallest value."""
     return lambda row: (row[field] is not None, row[field] if row[field] is not None else 0)

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 5.0
 _SAMPLES: Final = 13
-"""So that rates cover the last minute."""
+"""Number of samples kept, so that rates cover the last minute."""
 _PARTITIONS_AT_ONCE: Final = 200
 
 Counts = Mapping[str, tuple[int, int]]
-"""For each topic: the number of partitions led here, and the sum of their end offsets."""
+"""For each topic, the number of partitions led here, and the sum of their end offsets."""
 
 
 class Rates:
-    """Records written per second to partitions that brokers of this process lead, from the log end offsets at
-    two moments.
+    """Records written per second to partitions that brokers of this process lead, computed from log end
+    offsets at two moments.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Rates:
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
-        """Discard all samples, since the logs start from scratch."""
+        """Discard all samples, because the logs were recreated."""
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:
-        """Discard a deleted topic's samples, so that a new topic of that name starts from scratch."""
+        """Discard a deleted topic's samples, so that a new topic with the same name starts from scratch."""
         for number, (at_s, counts) in enumerate(self._samples):
             if topic in counts:
                 kept = {name: count for name, count in counts.items() if name != topic}
@@ -63,7 +63,7 @@ class Rates:
             return None
         led, end = last[topic]
         for first_s, first in self._samples:
-            # Earlier samples do not apply after a leader change or the recreation of a topic.
+            # Ignore earlier samples, which do not apply after a leader change or the recreation of a topic.
             if first_s < last_s and topic in first and first[topic][0] == led and first[topic][1] <= end:
                 return (end - first[topic][1]) / (last_s - first_s)
         return None
@@ -105,7 +105,7 @@ class LogLines(logging.Handler):
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append a line. May be called from any thread."""
+        """Append a line. Thread-safe."""
         try:
             text = record.getMessage()
             if record.exc_info and record.exc_info[0] is not None:
@@ -133,7 +133,7 @@ class LogLines(logging.Handler):
             self._refused(str(host), f"{principal} may not {operation} {resource}: {why}")
 
     def lines(self) -> list[dict[str, Any]]:
-        """All kept lines, oldest first."""
+        """All lines in the buffer, oldest first."""
         return list(self._kept)
 
 
@@ -144,12 +144,12 @@ class Observed:
     """State of the web console for the brokers of this process."""
 
     def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
-        """Start observing. Call it on the brokers' event loop while the brokers run."""
+        """Start observing. Call this on the brokers' event loop while the brokers run."""
         self._brokers = brokers
         self.registry = registry
         """The schema registry with its cached schemas; None if none is configured."""
         self.remote = RemoteLeaders()
-        """Reports of leaders in other processes."""
+        """Reports from leaders in other processes."""
         self.copies = Copies()
         """Copies of topics, record by record."""
         self.rates = Rates()
@@ -157,7 +157,7 @@ class Observed:
         self.times = RecordTimes()
         """Timestamps of the first records that groups have not committed."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
-        """Refused clients, with reasons."""
+        """Rejected clients, with reasons."""
         self.log = LogLines(self.refusals.note)
         """The last lines of the log."""
         for broker in brokers:
@@ -177,12 +177,12 @@ class Observed:
         return ClusterView(self._brokers)
 
     async def watch(self) -> None:
-        """Sample the brokers every EVERY_S until cancelled."""
+        """Sample the brokers every EVERY_S until canceled."""
         loop = asyncio.get_running_loop()
         logging.root.addHandler(self.log)
         try:
             while True:
-                # A restarted broker has a new server.
+                # Set it each time, because a restarted broker has a new server.
                 for _, server in self.servers():
                     server.refusals = self.refusals
                 try:
@@ -190,7 +190,7 @@ class Observed:
                     counts = await cluster.long_work.finish(record_counts(cluster))
                     self.rates.add(loop.time(), counts)
                 except NoBrokerRuns:
-                    # The broker is stopping or restarting.
+                    # Skip this sample, because the broker is stopping or restarting.
                     self.rates.forget()
                 except Exception:
                     log.exception("Could not collect the rates for the web console")

@@ -35,7 +35,7 @@ class Step(NamedTuple):
     partition: int
     old: int | None
     new: int | None
-    """None if it cannot be determined: `note` gives the reason."""
+    """None if it cannot be determined; `note` states the reason."""
     start: int | None
     end: int | None
     note: str
@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """The steps of a change. `number` is the offset or the shift. `extents` contains the reason in place of
-    an unknown extent; `at_time` contains the first offset at or after the time, or None.
+    """Compute a change in steps. `number` is the offset or the shift. `extents` contains the reason in place
+    of an unknown extent; `at_time` contains the first offset at or after the time, or None.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

@@ -55,7 +55,7 @@ async def shown(
 
 
 def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
-    # Keys often have no schema even if values have one.
+    # Choose formats separately, because keys often have no schema even if values have one.
     return [
         {
             "partition": each.partition,

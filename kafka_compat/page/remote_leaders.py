@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 3.0
 _FRESH_S: Final = 3.0
-"""How long a report is reused for later visits."""
+"""Time for which later visits reuse a report."""
 _LOG_DIRS_VERSION: Final = 2
 _AT_ONCE: Final = 500
 

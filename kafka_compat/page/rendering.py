@@ -1,7 +1,7 @@
 """Render templates to HTML in chunks, so that a long table does not block the event loop.
 
 The output of a macro or a `call` block is a single chunk. Rows are therefore never inside macros: tables are
-plain HTML in templates that extend or include others.
+plain HTML in templates that extend or include other templates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rate(per_second: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4 s`, `3 min 20 s`, `2 d 4 h`: at most two parts."""
+    """`0.4 s`, `3 min 20 s`, `2 d 4 h`: with at most two units."""
     if seconds is None:
         return NOTHING
     if seconds < 10:
@@ -114,11 +114,11 @@ POLICY: Final = (
 STYLE: Final = f"{ROOT}/style.css"
 _FOLDER: Final = Path(__file__).parent / "templates"
 _PIECES_AT_ONCE: Final = 100
-"""Pieces of a template between two yields, some 200 µs."""
+"""Chunks of a template between two yields, some 200 µs."""
 
 
 class Entry(NamedTuple):
-    """A menu entry. `writes`: shown only if changes are allowed."""
+    """A menu entry. An entry with `writes` is shown only if changes are allowed."""
 
     path: str
     text: str
@@ -151,12 +151,12 @@ _TABS: Final = {
 
 
 def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
-    """The tabs of a "topic" or a "group", with `writes` also those of actions."""
+    """The tabs of a "topic" or a "group". With `writes`, also the tabs of actions."""
     return [entry for entry in _TABS[kind] if writes or not entry.writes]
 
 
 class Templates:
-    """All compiled templates. Create it in a thread, since it takes as long as a broker's startup."""
+    """All compiled templates. Create this in a thread, as compiling takes as long as a broker's startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

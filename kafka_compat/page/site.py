@@ -43,8 +43,8 @@ FIELD: Final = "form_token"
 
 
 class Forms:
-    """Protects forms against cross-site requests: each form contains a token that only pages of this listener
-    contain. The token belongs to a session or, without sessions, to all readers of the page.
+    """Protects forms against cross-site requests. Each form contains a token that only pages of this listener
+    contain. The token belongs to a session or, without sessions, to all users of the web console.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Forms:
 
 
 class Site:
-    """The web console of this process's brokers. `may_write`: actions are allowed."""
+    """The web console of this process's brokers. `may_write` allows actions."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Site:
         return routes
 
     async def watch(self) -> None:
-        """Compile the templates, and sample the brokers periodically, until cancelled."""
+        """Compile the templates, and sample the brokers periodically, until canceled."""
         self._templates.get()
         await self._observed.watch()
 
@@ -272,7 +272,7 @@ class Site:
 
 
 def _own(path: str) -> str:
-    """The path if it is under ROOT, otherwise the first page: never redirect to other sites."""
+    """Return the path if it is under ROOT, otherwise the first page, to prevent redirects to other sites."""
     return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else _FIRST
 
 

@@ -23,8 +23,8 @@ from kafka_compat.security.principal import Principal
 
 
 class Rights:
-    """Permissions of a visit: those of a client with the web console's principal and the browser's address.
-    Without an authorizer, all operations are allowed.
+    """Permissions of a visit, equal to those of a client with the web console's principal and the browser's
+    address. Without an authorizer, all operations are allowed.
     """
 
     def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
@@ -33,7 +33,7 @@ class Rights:
         self.host = host
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether an operation is allowed; use it to omit data."""
+        """Whether an operation is allowed. Use this to omit data."""
         return self._authorizer is None or self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name, logged=False
         )
@@ -115,7 +115,7 @@ class Visit:
         self.may_write = may_write
 
     def later(self) -> Visit:
-        """The same visit at a later time, for work that outlives the request. Raises NoBrokerRuns."""
+        """A copy of the visit with the current cluster, for work after the request. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 
@@ -131,7 +131,7 @@ class Visit:
         return value
 
     def number(self, name: str, default: int) -> int:
-        """A parameter that is an integer of at least 0. Raises BadCall."""
+        """A parameter with a non-negative integer. Raises BadCall."""
         text = self.query.get(name, "")
         return natural(text, name) if text else default
 
@@ -187,7 +187,7 @@ async def result(found: T | Coroutine[Any, Any, T]) -> T:
 
 
 Data = dict[str, Any]
-"""The data to show, as json.dumps takes it; a template accesses it as `it`."""
+"""The JSON-serializable data to show. Templates access it as `it`."""
 
 
 class View(NamedTuple):
@@ -200,9 +200,9 @@ class View(NamedTuple):
     summary: str
     """One line, for the list of routes."""
     below: str = ""
-    """Path of the menu entry that it belongs to, unless it has its own."""
+    """Path of the menu entry that the page belongs to, unless it has its own."""
     query: Mapping[str, str] = {}
-    """Parameters, in the format of a Route's."""
+    """Parameters, in the format of a Route's parameters."""
 
     @property
     def menu(self) -> str:
@@ -224,20 +224,20 @@ class Shown(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Result of an action that redirects: `path` is under /ui, with its query (`path_of`)."""
+    """Result of an action that redirects. `path` is under /ui, with its query (`path_of`)."""
 
     data: Data
     path: str
 
 
 class Action(NamedTuple):
-    """A change, by POST."""
+    """A change, requested by POST."""
 
     path: str
     act: Callable[[Visit], Awaitable[Shown | Done]]
     summary: str
     body: Mapping[str, str]
-    """Fields, in the format of a Route's."""
+    """Fields, in the format of a Route's body."""
 
 
 class Download(NamedTuple):

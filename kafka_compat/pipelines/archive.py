@@ -18,7 +18,7 @@ COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob(StreamJob):
-    """What to archive, and where.
+    """Topics to archive, and the target directory.
 
     `offsets_per_batch` bounds the work lost in a crash, and the time between progress updates. With
     `accept_loss`, records that Kafka deleted before they were archived are counted as gaps.
@@ -43,7 +43,7 @@ class ArchiveReport:
 
     @property
     def exit_code(self) -> int:
-        """0, or 130 if a signal ended the run early, unless the job is continuous."""
+        """0, or 130 if a signal ended the run early and the job is not continuous."""
         return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Functions are sent with the task, since executors on other machines lack this package.
+    # Send functions with the task, because executors on other machines lack this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(archive_writer.write_range, directory=str(directory.resolve()))
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()

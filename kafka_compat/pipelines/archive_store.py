@@ -9,7 +9,7 @@ underscore. The rules:
 3. DIR/_log/BATCH.json then maps each staged file to its final name. Creating this file, by rename, is the
    commit: exactly these files are now the batch, which is never written again.
 4. Each staged file is renamed to its final name. A rename is atomic and happens once, so a concurrent reader
-   sees some files of the batch, and none twice.
+   sees some files of the batch, but no file twice.
 5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
    publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
@@ -52,7 +52,7 @@ class PartitionTotals:
 
 @dataclass(slots=True)
 class ArchiveState:
-    """The archive after `batch_id`: topic → partition → totals, and the ids of the topics."""
+    """The archive after `batch_id`: totals by topic and partition, and the ids of the topics."""
 
     batch_id: int = -1
     topics: dict[str, dict[int, PartitionTotals]] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class ArchiveStore:
         return ArchiveState(batches[-1], topics, entry["topic_ids"])
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether the batch is already in the archive; Spark repeats its last batch after a crash."""
+        """Whether the batch is already in the archive, because Spark repeats its last batch after a crash."""
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:

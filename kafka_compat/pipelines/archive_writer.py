@@ -101,7 +101,7 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
-    # The nbytes of a slice is its share of the batch's buffers.
+    # Sum nbytes, which is a slice's share of the batch's buffers.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
         _flush(file)
@@ -116,7 +116,7 @@ def _flush(file: _DayFile) -> None:
 
 
 def _finish(file: _DayFile) -> _DayFile:
-    """Write buffered rows, close, and sync, since the manifest must not outlive the file's bytes."""
+    """Write buffered rows, close, and sync, because the manifest must not outlive the file's bytes."""
     if file.rows:
         _flush(file)
     file.writer.close()

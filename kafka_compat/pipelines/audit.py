@@ -30,7 +30,7 @@ class Tier:
     """A tier to count: `kind` is kafka (place: bootstrap servers), header (the same, with counts that
     producers send in a header), archive (a directory), or counts (a CSV file).
 
-    `topic` is the topic's name in that place, and ignored for counts.
+    `topic` is the topic's name in that place. It is ignored for counts.
     """
 
     name: str
@@ -73,7 +73,7 @@ class AuditReport:
 
     @property
     def exit_code(self) -> int:
-        """0 if all tiers match, else 1."""
+        """0 if all tiers match, otherwise 1."""
         return 1 if self.differences else 0
 
     def as_json(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class AuditReport:
 
 
 def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
-    """Records with the source's columns → partition, bucket (ms), rows, checksum; one line per bucket."""
+    """Aggregate records with the source's columns per bucket: partition, bucket (ms), rows, checksum."""
     from pyspark.sql import functions as f
 
     millis = f.unix_millis("timestamp")
@@ -228,7 +228,7 @@ def _require_archive(tier: Tier) -> None:
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
     """Read a CSV file with the columns `partition`, `time_ms` and `rows`: a producer's counts, in buckets
-    that are not longer than the audit's.
+    that are not longer than the buckets of the audit.
     """
     counts: dict[Bucket, int] = {}
     try:
@@ -251,7 +251,7 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
 def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
     """A reader of the tier's records. Raises NotStarted if the place does not exist."""
     if tier.kind in ("kafka", "header"):
-        # Fetch end offsets now, so that all tiers are read as of about the same moment.
+        # Fetch end offsets now, so that all tiers are read as of about the same time.
         view = look(
             spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
         )

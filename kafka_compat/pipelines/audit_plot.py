@@ -1,5 +1,5 @@
 """Plot the audit: records over time, and the differences from the first tier. A PNG, and an HTML page with
-the tables. Each tier has its own panel, since matching tiers would hide each other.
+the tables. Each tier has its own panel, because matching tiers would hide each other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from kafka_compat.pipelines.plot_page import Origin, Page, Table, Theme, columns
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400
-"""Maximum steps of the plot: with more, buckets are merged."""
+"""Maximum number of steps of the plot. If there are more buckets, they are merged."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
 _STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]  # not day and night in turn
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
-    """The span to plot for these tiers. Up to one record in a thousand is excluded at either end, since
+    """The span to plot for these tiers. Up to one record in a thousand is excluded at either end, because
     outlying timestamps (a wrong clock, a 0) would squeeze all others.
     """
     rows: dict[int, int] = {}
@@ -96,7 +96,7 @@ def _step(length_ms: int, bucket_ms: int) -> int:
 
 
 def times(millis: Sequence[int]) -> list[datetime]:
-    """Timestamps for the axis; those outside of the years 1 to 9999 are clamped."""
+    """Timestamps for the axis. Years outside of 1 to 9999 are clamped."""
     return [_EPOCH + timedelta(milliseconds=min(max(m, _FIRST_MS), _LAST_MS)) for m in millis]
 
 
@@ -217,7 +217,7 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
         if not where:
             continue
         at, values = times([when for when, _ in where]), [n for _, n in where]
-        # A legend omits labels that begin with an underscore.
+        # Begin with a space, because a legend omits labels that begin with an underscore.
         label = f" {shortened(name)}" if name.startswith("_") else shortened(name)
         axes.vlines(at, 0, values, color=colors[i % 3], linewidth=1)
         axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=label)

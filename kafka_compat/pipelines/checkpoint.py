@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 Offsets = dict[str, dict[int, int]]
-"""topic → partition → offset."""
+"""Maps topic and partition to an offset."""
 
 
 def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:

@@ -75,7 +75,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
     from pyspark import cloudpickle
 
-    # Executors on other machines have pyarrow and confluent-kafka, but not this package.
+    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)

@@ -2,8 +2,8 @@
 
 Two records are duplicates if they have the same id and their timestamps differ by at most `within`; the first
 record is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
-`within`: records below the watermark are late, and dropped. An id is forgotten after 2 × `within`, when no
-record on time can repeat it.
+`within`: records below the watermark are late, and are dropped. An id is forgotten after 2 × `within`, when
+no record on time can repeat it.
 
 Spark's dropDuplicatesWithinWatermark keeps an arbitrary record of a batch per id, regardless of timestamps,
 and may keep another record when the batch runs again after a crash. This job always keeps the first in the
@@ -28,9 +28,9 @@ from kafka_compat.pipelines.versions import Versions, latest_time
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
     """Rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires pyarrow there.
 
-    Rows are sorted by id; for each id, first the remembered rows (with a null topic; not returned), then the
-    other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at most
-    `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
+    Rows are sorted by id; for each id, first the remembered rows (with a null topic; not returned), and then
+    the other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at
+    most `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
     """
     current: bytes | None = None
     remembered: list[int] = []
@@ -78,7 +78,7 @@ class DedupeJob:
 def id_expression(by: str | None) -> str:
     """SQL over the source's columns: key, value, header:NAME, another expression, or the entire record.
 
-    A null is not an id. None means key and value together, where both may be missing.
+    A null is not an id. None means key and value together; both may be missing.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
@@ -99,7 +99,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
     from pyspark import cloudpickle
     from pyspark.sql import functions as f
 
-    # Executors on other machines have pyarrow, but not this package.
+    # Send the function, because executors on other machines have pyarrow, but not this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     both = rows.unionByName(remembered, allowMissingColumns=True)
     parts = rows.sparkSession.sparkContext.defaultParallelism

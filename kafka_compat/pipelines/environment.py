@@ -1,7 +1,7 @@
 """Check a job's requirements: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector. Each
 missing requirement has its own message.
 
-The connector's version is pinned together with pyspark's, since it is compiled against that Spark. Besides
+The connector's version is pinned together with pyspark's, because it is compiled against that Spark. Besides
 its four jars, its dependencies (Scala, Hadoop, compression) are part of pyspark.
 """
 
@@ -31,7 +31,7 @@ def require_spark() -> None:
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Spark requires both to pass rows to Python as Arrow columns, but reports this only in mid-run.
+        # Check both: Spark requires them for Arrow columns in Python, but reports this only during the run.
         _require(package)
 
 
@@ -52,7 +52,7 @@ def pyspark_home() -> Path:
         raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
     home = Path(spec.origin).parent
     if not home.is_dir():
-        # spark-submit provides pyspark in an archive, and sets Spark's location.
+        # Use Spark's location as set by spark-submit, which provides pyspark in an archive.
         home = Path(os.environ.get("SPARK_HOME", home))
         home = home if (home / "version.py").exists() else home / "python" / "pyspark"
     found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
@@ -65,7 +65,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of a Java that runs Spark: in JAVA_HOME if set, else on PATH."""
+    """Path of a Java that runs Spark: in JAVA_HOME if set, otherwise on PATH."""
     java = _java()
     try:
         said = subprocess.run(
@@ -119,8 +119,8 @@ def jars_in(directory: Path) -> list[Path]:
 def copy_jars(directory: Path) -> str:
     """Download the four jars to `directory`, and return the used tool ("" if all jars existed).
 
-    Maven is tried first, since it uses the mirrors in the user's settings.xml; then Ivy, which is part of
-    pyspark and requires only Java.
+    Maven is tried first, because it uses the mirrors in the user's settings.xml. Ivy is tried next; it is
+    part of pyspark and requires only Java.
     """
     missing = missing_jars(directory)
     if not missing:
@@ -193,7 +193,7 @@ def _fetch_with_ivy(scratch: Path) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Run a command, and return "", or the end of its output if it failed."""
+    """Run a command, and return "", or the end of its output if the command failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

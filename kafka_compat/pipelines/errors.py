@@ -2,7 +2,7 @@
 
 
 class PipelineError(Exception):
-    """The reason why a job ended, with a `hint` to the user and the command's `exit_code`."""
+    """The reason why a job ended, with a `hint` for the user and the command's `exit_code`."""
 
     exit_code = 1
 
@@ -18,7 +18,7 @@ class NotStarted(PipelineError):
 
 
 class JobFailed(PipelineError):
-    """Spark or the cluster failed during the run; finished batches are intact, and a new run continues."""
+    """Spark or the cluster failed during the run. Finished batches are intact, and a new run continues."""
 
     exit_code = 1
 

@@ -33,7 +33,7 @@ from kafka_compat.pipelines.kafka_options import (
 from kafka_compat.pipelines.stream_job import StreamJob
 
 Ends = dict[str, dict[str, int]]
-"""topic → partition (a string, for JSON) → next offset."""
+"""Maps topic and partition (a string, for JSON) to the next offset."""
 
 REQUEST_TIMEOUT_S = 20.0
 
@@ -54,7 +54,7 @@ class Target:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """topic → number of partitions. Raises NotStarted if the cluster does not respond."""
+        """The number of partitions of each topic. Raises NotStarted if the cluster does not respond."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -68,7 +68,7 @@ class Target:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def require(self, wanted: Mapping[str, int]) -> None:
-        """Raise NotStarted unless each topic exists with at least so many partitions."""
+        """Raise NotStarted unless each topic exists with at least this many partitions."""
         check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
@@ -150,7 +150,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
 
     from pyspark import cloudpickle
 
-    # Executors on other machines have pyarrow and confluent-kafka, but not this package.
+    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism

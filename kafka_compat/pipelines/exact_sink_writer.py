@@ -22,14 +22,14 @@ COLUMNS = (
     "partition_from",
     "offset_from",
 )
-"""As in the archive; with a null timestamp the producer sets it. The origin must be unique in the batch. A
-row without to_topic is only counted.
+"""The archive's columns, and the origin, which must be unique in the batch. The producer sets a null
+timestamp. A row without to_topic is only counted.
 """
 
 DONE_SCHEMA = "written long, found long, left_out long"
 JOB_HEADER = "kafka-compat-job"
 ORIGIN_HEADER = "kafka-compat-origin"
-"""topic/partition/offset of the record's origin; the last header of that name counts."""
+"""The record's origin as topic/partition/offset. The last header with this name counts."""
 
 LOCK_WAIT_S = 60.0
 READ_BACK_TIMEOUT_S = 60.0
@@ -37,7 +37,7 @@ READ_BACK_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """librdkafka `properties`; `begun`: topic → partition → end offset before the batch; lock directory."""
+    """A target: librdkafka `properties`, end offsets before the batch (`begun`), and the lock directory."""
 
     properties: dict[str, str]
     job_id: str
@@ -93,7 +93,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
                     continue
                 given = [(header["key"], header["value"]) for header in headers or []]
                 marked = [*given, job_header, (ORIGIN_HEADER, name.encode())]
-                # librdkafka interprets 0 as "now": a missing timestamp is replaced with the current time.
+                # Replace a missing timestamp with 0, which librdkafka interprets as the current time.
                 millis = 0 if stamp is None else stamp // 1000
                 record = {"partition": part, "key": key, "value": value, "headers": marked}
                 _produce(producer, {"topic": to, "timestamp": millis, **record}, acknowledged, failed)

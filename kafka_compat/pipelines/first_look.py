@@ -50,7 +50,7 @@ def first_look(
     if answer is None:
         return None
     if pattern is not None:
-        # As in Spark, patterns do not match internal topics.
+        # Skip internal topics, which patterns do not match in Spark.
         candidates = sorted(topic.name for topic in answer.topics if not topic.is_internal)
         named = [name for name in candidates if _matches(pattern, name)]
         if not named:
@@ -67,7 +67,7 @@ def first_look(
 def first_look_at_target(
     properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
 ) -> Seen | None:
-    """Check topics to write to, each with at least so many partitions. `properties` contains librdkafka
+    """Check topics to write to, each with at least this many partitions. `properties` contains librdkafka
     properties. With `create`, missing topics will be created, and are not checked.
 
     Raises NotStarted as `first_look`, and for too few partitions. Returns None for an unsupported login.
@@ -93,7 +93,7 @@ def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
 
 
 def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
-    """Raise NotStarted unless each topic exists with at least so many partitions."""
+    """Raise NotStarted unless each topic exists with at least this many partitions."""
     for topic, count in wanted.items():
         if there.get(topic, 0) < count:
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"
@@ -157,7 +157,7 @@ _SETTINGS_HINT = "Give the client's settings with --command-config FILE, or one 
 
 
 def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
-    """Whether Java classes, or Spark, authenticate the client."""
+    """Whether Java classes or Spark authenticate the client."""
     classes = any(name.endswith((".class", ".provider", ".providers")) for name in properties)
     sasl = properties.get("security.protocol", "").upper().startswith("SASL")
     return classes or (sasl and "sasl.jaas.config" not in properties)
@@ -200,7 +200,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
 
 
 def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
-    """Raise NotStarted for a topic on which the user lacks the permission of the bit."""
+    """Raise NotStarted for a topic if the user lacks the permission of this bit."""
     verb, operation = ("read", "Read") if bit == READ else ("write to", "Write")
     for topic in topics:
         refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -85,7 +85,7 @@ class KafkaLog(DataSource):  # type: ignore[misc]
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Reader with tasks of one large or several small segments, since a task costs Spark 0.2 seconds."""
+    """Reader with tasks of one large or several small segments, because each task costs Spark 0.2 seconds."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
@@ -98,7 +98,7 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         ]
 
     def partitions(self) -> list[Any]:
-        """Tasks for the current segments; an empty directory gives one empty task, as Spark requires one."""
+        """Tasks for the current segments. An empty directory yields one empty task, as Spark requires one."""
         tasks = [Task([])]
         room = TASK_BYTES
         for segment in self._segments:
@@ -148,7 +148,7 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
 def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
     """The segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
 
-    A segment that retention has deleted has no rows.
+    A segment that retention has deleted yields no rows.
     """
     from kafka_compat.storage.segments.scan import scan_batches
 
@@ -279,7 +279,7 @@ class _Records:
 
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
-    """(codec, decompressed size, records) of a scanned batch of any format."""
+    """Return (codec, decompressed size, records) of a scanned batch in any format."""
     from kafka_compat.storage.records.batch import HEADER_SIZE
     from kafka_compat.storage.records.kinds import CompressionType
     from kafka_compat.storage.records.legacy import read_message, unwrap

@@ -1,4 +1,4 @@
-"""Convert `--kafka-option k=v` to options of Spark's Kafka source and properties of Kafka clients.
+"""Convert `--kafka-option k=v` to options of Spark's Kafka source and to properties of Kafka clients.
 
 Settings may have different names in Kafka's Java client, which reads, and in librdkafka, which writes.
 """
@@ -27,7 +27,7 @@ SOURCE_OPTIONS = {
         "useDeprecatedOffsetFetching",
     )
 }
-"""Options of the source itself; any other is a property of Kafka's consumer and gets the prefix `kafka.`."""
+"""Options of the source itself. All others are properties of Kafka's consumer, with the prefix `kafka.`."""
 
 _OWNED = {
     "assign",
@@ -57,7 +57,7 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """The source's options for Kafka's Java client, by the client's names."""
+    """The source's options for Kafka's Java client, with the client's names."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
@@ -95,7 +95,7 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.certificates" in pairs:
         result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
     if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
-        # Java's file contains the key and its certificates; librdkafka reads both from this file.
+        # Use the file for both, because Java's file contains the key and its certificates.
         file = result.pop("ssl.keystore.location")
         result |= {"ssl.certificate.location": file, "ssl.key.location": file}
     try:

@@ -66,7 +66,7 @@ class LagReport:
         }
 
     def as_text(self) -> str:
-        """A table like that of kafka-consumer-groups."""
+        """A table in the format of kafka-consumer-groups."""
         keys = ("topic", "partition", "committed_offset", "end_offset", "lag")
         rows = [[self.group, *(str(entry[key]) for key in keys)] for entry in self.as_json()["partitions"]]
         return text_table(["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"], rows)
@@ -79,7 +79,7 @@ class GroupCommitter:
         from confluent_kafka import Consumer
 
         own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
-        # librdkafka's several errors per second would hide the caller's message.
+        # Suppress librdkafka's several errors per second, which would hide the caller's message.
         self._consumer = Consumer({"log_level": "2", **properties, **own})
         self._lock = threading.Lock()
 
@@ -94,7 +94,7 @@ class GroupCommitter:
         ]
         if positions:
             with self._lock:
-                # Without this request, a commit would wait a minute for an unresponsive cluster.
+                # Send this request first, because a commit would wait a minute for an unresponsive cluster.
                 self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
                 self._consumer.commit(offsets=positions, asynchronous=False)
 
@@ -143,13 +143,13 @@ class LagListener:
         self._listener: Any = None
 
     def as_listener(self) -> Any:
-        """The StreamingQueryListener; the same one at every call."""
+        """The StreamingQueryListener, the same object at every call."""
         if self._listener is None:
             self._listener = _listener_class()(self)
         return self._listener
 
     def close(self) -> None:
-        """Close the connections; call it after removing the listener."""
+        """Close the connections. Call this after removing the listener."""
         for committer in self._committers.values():
             committer.close()
         self._committers.clear()
@@ -174,7 +174,7 @@ class LagListener:
 
 
 def _listener_class() -> Any:
-    """Created on demand, since only jobs that run import pyspark."""
+    """Create the class on demand, because only jobs that run import pyspark."""
     from pyspark.sql.streaming import StreamingQueryListener
 
     class Listener(StreamingQueryListener):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from kafka_compat.pipelines.progress import text_table, utc
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A partition: sizes of values in bytes, codecs, and pending retention.
+    """A partition: sizes of values in bytes, codecs, and pending deletions by retention.
 
     The broker's next retention checks delete `due_rows`; `next_due_ms` is the time when the next segment is
     due (None: never, by time); `future_rows` are in segments with a timestamp more than a day ahead of now,
@@ -33,7 +33,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A hot key, as UTF-8 if valid, else in hexadecimal, and its `share` of the topic's records."""
+    """A hot key, as UTF-8 if valid, otherwise in hexadecimal, and its `share` of the topic's records."""
 
     topic: str
     key: str
@@ -52,7 +52,7 @@ class LogReport:
     exit_code: int = 0
 
     def skew(self, topic: str) -> float:
-        """Ratio of the topic's largest partition to the mean, in records; 1.0 is even."""
+        """Ratio of the topic's largest partition to the mean, in records; 1.0 means even."""
         rows = [line.rows for line in self.partitions if line.topic == topic]
         return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
 

@@ -4,7 +4,7 @@ See exact_sink for the exactly-once delivery. A record that came from the target
 a header, and is not sent back: two mirrors in opposite directions do not form a loop.
 
     DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
-                           source_offset on are at target_offset or behind it
+                           source_offset on are at target_offset or later
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
-"""Name of a cluster that a mirrored record came from; repeated if it came through several."""
+"""Header with the cluster that a mirrored record came from. Repeated if it came through several clusters."""
 
 _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 
@@ -31,7 +31,7 @@ class MirrorJob:
     """`source` selects the records; the target `target_name` has the same topic names.
 
     `target_options` are librdkafka properties for the cluster at `target_servers`. `create` creates missing
-    topics with as many partitions, and adds the partitions that are added to the source.
+    topics with as many partitions, and adds partitions that were added to the source.
     """
 
     source: StreamJob
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to rows for exact_sink; records that came from the target get no topic."""
+    """Convert the source's rows to rows for exact_sink. Records that came from the target get no topic."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")

@@ -29,7 +29,7 @@ class OffsetRuns:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Offsets without a record in a covered range: their number, and the first few ranges [first, last]."""
+    """Gaps in a range: the number of offsets without a record, and the first few ranges [first, last]."""
 
     count: int
     ranges: list[list[int]]
@@ -91,7 +91,7 @@ def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gap
 
 
 def int64_bytes(array: Any) -> bytes:
-    """The values of an int64 array without nulls, in the machine's byte order; `int64_array` reads them."""
+    """The values of an int64 array without nulls, in the machine's byte order, for `int64_array`."""
     data: bytes = array.buffers()[1].slice(array.offset * 8, len(array) * 8).to_pybytes()
     return data
 

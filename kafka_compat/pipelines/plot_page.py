@@ -71,13 +71,13 @@ def styled(theme: Theme) -> Iterator[None]:
         "ytick.labelcolor": theme.ink,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # Characters missing in the font are drawn as boxes; the table shows them.
+        # Suppress the warning: characters missing in the font are drawn as boxes, and the table shows them.
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
 
 def unit_of(values: Sequence[int]) -> tuple[str, int]:
-    """The best unit for the largest of these sizes in bytes, and its size."""
+    """The best unit for the largest of these sizes in bytes, and the size of the unit."""
     power = 0
     while max(values, default=0) >= 1024 ** (power + 1) and power < len(_UNITS) - 1:
         power += 1
@@ -93,7 +93,7 @@ def size_text(size_bytes: float) -> str:
 
 
 def shortened(text: str, length: int = 28) -> str:
-    """A name shortened in the middle to so many characters."""
+    """Shorten a name in the middle to this many characters."""
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
 
@@ -179,8 +179,8 @@ def columns(*heads: str) -> list[Column]:
 
 
 class Table(NamedTuple):
-    """`rows` have a cell for each column; the first cell is the row's header. `note` replaces a table without
-    rows, and otherwise follows the title.
+    """`rows` have a cell for each column; the first cell is the row's header. `note` replaces a table that
+    has no rows, and otherwise follows the title.
     """
 
     title: str

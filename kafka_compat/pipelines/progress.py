@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """Counts rows against the offsets present at the start. A context manager.
+    """Counts rows against the offsets that exist at the start. A context manager.
 
     `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` is the
     counted unit, for jobs that do not process offsets.
@@ -57,7 +57,7 @@ class Progress:
             self._bar.stop()
 
     def batch(self, batch_id: int, rows: int, behind: int) -> None:
-        """Note a finished batch with `rows` records; `behind` of the initial offsets remain."""
+        """Record a finished batch with `rows` records; `behind` of the initial offsets remain."""
         self.rows += rows
         self.batches += 1
         rate = self.rows / max(self.seconds, 1e-3)

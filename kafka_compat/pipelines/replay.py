@@ -27,16 +27,16 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
 Ranges = dict[str, dict[str, list[int]]]
-"""topic → partition (a string, for JSON) → [first offset, end offset)."""
+"""Maps topic and partition (a string, for JSON) to [first offset, end offset)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
     """The records to replay from the archive at `directory`, and their target.
 
-    `topics` empty: all. `offsets`: partition → (first or None, end or None), offsets of the archived topic.
-    `since_ms`, `until_ms`: timestamps, the latter exclusive. `to_topic` None: the topics' own names. `state`
-    None: a directory in the archive. `again` repeats a finished replay.
+    Empty `topics` select all. `offsets` maps partitions to (first or None, end or None), offsets of the
+    archived topic. `since_ms` and `until_ms` (exclusive) are timestamps. `to_topic` None keeps the topics'
+    names. `state` None means a directory in the archive. `again` repeats a finished replay.
     """
 
     directory: Path
@@ -69,7 +69,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Rows of the run by (topic, partition); an interrupted attempt wrote `written_before`."""
+    """Rows of the run by (topic, partition). An interrupted attempt wrote `written_before`."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
@@ -128,7 +128,7 @@ def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int |
 
 
 def as_records(rows: Any, to_topic: str | None) -> Any:
-    """Convert the archive's columns to those of exact_sink, each record with its original partition."""
+    """Convert the archive's columns to the columns of exact_sink, each record with its original partition."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -214,7 +214,7 @@ def _replay(
 
 
 def _left(ranges: Ranges, done: dict[str, dict[str, int]]) -> Ranges:
-    """The remaining ranges after `done`: topic → partition → next offset."""
+    """The remaining ranges after `done`, which contains the next offsets by topic and partition."""
     left: Ranges = {}
     for topic, partitions in ranges.items():
         for partition, (first, end) in partitions.items():
@@ -251,7 +251,7 @@ def _day(timestamp_ms: int | None, default: str) -> str:
 
 
 def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
-    """The selected ranges that the files contain, without partitions that have none."""
+    """The selected ranges that the files contain, without partitions that have no such range."""
     found: Ranges = {}
     for file in files:
         if job.offsets and file.partition not in job.offsets:

@@ -24,12 +24,12 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """`folders` contains one broker's data directories (replicas on other brokers would be counted twice); no
+    """`folders` contains one broker's data directories (replicas on other brokers would be counted twice). No
     topics means all except internal topics.
 
     `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which a data directory
-    lacks. `now_ms` None is the time of the run. `hot_keys` is the number of listed keys per topic. `command`
-    is shown on the plot.
+    does not contain. `now_ms` None is the time of the run. `hot_keys` is the number of listed keys per topic.
+    `command` is shown on the plot.
     """
 
     folders: Sequence[Path]

@@ -29,7 +29,7 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
 _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
-"""Spark's default of 200 is for clusters: in one process it adds seconds to each small batch."""
+"""Number of shuffle partitions. Spark's default of 200 adds seconds to each small batch in one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Bounds the memory of 1 MiB records per core; Spark's limit in bytes costs 13 µs per record.
+            # Limit the rows, which bounds memory: a limit in bytes costs 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}
@@ -107,7 +107,7 @@ def create_session(
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
-        # Set again, since Spark's shells, including pyspark, raise the level in the file.
+        # Set the level again, because Spark's shells, including pyspark, raise the level in the file.
         quiet = "ERROR" if is_first else "FATAL"
         session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
         return session

@@ -1,7 +1,7 @@
 """Capture what Spark's JVM writes to stdout and stderr: Java warnings, Ivy downloads, error logs.
 
 The output goes to a file that is deleted when the job succeeds. When the job fails, the file is kept and its
-name printed, since it may contain more details than the exception. A process has at most one such JVM.
+name printed, because it may contain more details than the exception. A process has at most one such JVM.
 """
 
 import atexit
@@ -30,7 +30,7 @@ def redirection(*, verbose: bool) -> dict[str, Any]:
     handle, name = tempfile.mkstemp(prefix="kafka-compat-spark-", suffix=".log")
     _file = Path(name)
     atexit.register(_discard)
-    # Never closed, since Popen uses the file at the start of the JVM, and this process ends with the job.
+    # Do not close the file: Popen uses it at the start of the JVM, and this process ends with the job.
     return {"stdout": handle, "stderr": handle}
 
 
@@ -45,7 +45,7 @@ def reason() -> str:
 
 
 def kept(*, whatever_it_says: bool = False) -> str:
-    """Keep the file if it contains errors, and return a line with its name, or delete it and return ""."""
+    """Keep the file if it contains errors, and return a line with its name; else delete it, and return ""."""
     global _file
     if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""

@@ -21,7 +21,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Set the event on SIGINT and SIGTERM; outside of the main thread signals are unchanged."""
+    """Set the event on SIGINT and SIGTERM. Outside of the main thread, signals are unchanged."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -44,9 +44,9 @@ def kafka_stream(
 ) -> Any:
     """A streaming DataFrame of Spark's Kafka source, with headers, from the beginning of topics by default.
 
-    kafka.max.poll.records is raised from 500, since the source requests the partition's ends at every poll.
+    kafka.max.poll.records is raised from 500, because the source requests the partition's ends at every poll.
     """
-    # Anchored, since Spark selects topics whose name contains the pattern.
+    # Anchor the pattern, because Spark selects topics whose name contains the pattern.
     chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
     defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
     own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
@@ -98,7 +98,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """The error that helps the user: the job's error, or Spark's innermost reason."""
+    """The error to report to the user: the job's error, or Spark's innermost reason."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure
@@ -117,7 +117,7 @@ def _stop(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:
-        # The query has failed or the JVM has exited; the caller reports either.
+        # Ignore it: the query has failed or the JVM has exited, and the caller reports either.
         del error
 
 
@@ -205,7 +205,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""(partitions of each source topic) → raises NotStarted unless the target can take them."""
+"""Called with the partitions of each source topic. Raises NotStarted unless the target can store them."""
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def open_source(
     """Check the job's directory with `check()`, the arguments and the clusters; then start Spark and inspect
     the topics.
 
-    The job's directory is locked meanwhile. Raises NotStarted before any change.
+    The job's directory is locked in the meantime. Raises NotStarted before any change.
     """
     options = source_options(job.kafka_options)
     options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
@@ -248,7 +248,7 @@ def open_source(
 
 
 Process = Callable[[Any, int], dict[str, Any]]
-"""(rows of a batch, its id) → data of its commit entry, including `rows` for the progress."""
+"""Called with the rows of a batch and its id. Returns the data of its commit entry, including `rows`."""
 
 
 def run_stream(
@@ -263,7 +263,7 @@ def run_stream(
 
     `process(spark, job_id)` is called once; its result is called at least once for each uncommitted batch,
     always with the same offsets. `committed()` is called after each commit, unless a crash prevents it.
-    `look_at_target` is called before Spark starts. The job's directory is locked meanwhile.
+    `look_at_target` is called before Spark starts. The job's directory is locked in the meantime.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view

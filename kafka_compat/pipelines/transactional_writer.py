@@ -122,7 +122,7 @@ class _SliceWriter:
                 self._producer.begin_transaction()
                 self._open = True
             given = [(header["key"], header["value"]) for header in headers] if headers else None
-            # Delivery reports are not needed: the commit fails if any record was rejected.
+            # Ignore delivery reports, because the commit fails if any record was rejected.
             while True:
                 try:
                     produce(to_topic, value, key, partition, timestamp=stamp // 1000, headers=given)
@@ -150,7 +150,7 @@ class _SliceWriter:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # The original error is already raised; the transaction will time out.
+                # Ignore it: the original error is already raised, and the transaction will time out.
                 del error
         self._group.close()
 

@@ -26,7 +26,7 @@ class Versions:
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """The given columns of a version's table, read by Arrow; a Spark job would take longer."""
+        """The given columns of a version's table, read by Arrow, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))
@@ -39,8 +39,8 @@ class Versions:
 
 
 AHEAD_MS = 3_600_000
-"""Times further ahead of this machine's clock are ignored: one wrong clock would make all other records late.
-An hour is also Kafka 3.9's default (message.timestamp.after.max.ms).
+"""Times further ahead of this machine's clock are ignored, because one wrong clock would make all other
+records late. An hour is also Kafka 3.9's default (message.timestamp.after.max.ms).
 """
 
 

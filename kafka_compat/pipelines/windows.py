@@ -6,7 +6,7 @@ dead-letter topic.
 After each batch, the changed windows are written to the result topic, keyed by window and group; the last
 record of a key is valid. The watermark is the latest time of earlier batches (see versions.py). A window
 closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is either
-counted in a window or a dead letter: the sums are compared at every commit.
+counted in a window or is a dead letter; the sums are compared at every commit.
 """
 
 from collections.abc import Mapping, Sequence

@@ -68,7 +68,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Checks use the names of a value's columns, which may match names of the source's columns.
+    # Select the value's columns alone: checks use their names, which may match names of the source's columns.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
@@ -97,7 +97,7 @@ def count_by_window(good: Any, query: WindowQuery) -> Any:
 
 
 def merge(before: Any, added: Any, query: WindowQuery) -> Any:
-    """Merge two such tables, with the column `changed` for lines changed by `added`."""
+    """Merge two tables from `counted`, with the column `changed` for lines that `added` changed."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
@@ -157,7 +157,7 @@ def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_i
 
 
 def _misfits(query: WindowQuery, text: Any) -> list[Any]:
-    """For JSON, the field with a value of the wrong type."""
+    """For JSON, the field whose value has the wrong type."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

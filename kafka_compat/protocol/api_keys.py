@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The API of a request. Keys without a schema here are included for messages and logs."""
+    """The API of a request. Keys without a message schema here are included for messages and logs."""
 
     PRODUCE = 0
     FETCH = 1

@@ -40,11 +40,11 @@ def uuid_from(raw: bytes) -> UUID:
 
 
 STEP_BYTES: Final = 1024 * 1024
-"""The size of one copy, which blocks the interpreter for about half a millisecond."""
+"""The size of one copy, chosen so that it blocks the interpreter for about half a millisecond."""
 
 
 def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
-    """`buffer[start:stop]`, copied without blocking other threads for long."""
+    """Copy `buffer[start:stop]` without blocking other threads for long."""
     copied = BytesIO()
     for position in range(start, stop, STEP_BYTES):
         copied.write(buffer[position : min(position + STEP_BYTES, stop)])
@@ -61,7 +61,7 @@ def array_layouts(code: str) -> tuple[Struct, ...]:
 
 
 def uvarint(value: int) -> bytes:
-    """A non-negative `value` as an unsigned varint."""
+    """Encode a non-negative `value` as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -87,7 +87,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
-    """The position after `count` unknown tagged fields."""
+    """Return the position after `count` unknown tagged fields."""
     end = len(buffer)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
@@ -99,7 +99,7 @@ def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
 
 
 def tagged_section(fields: list[tuple[int, bytes]]) -> bytes:
-    """Tagged fields in ascending order of tags, preceded by their count."""
+    """Encode tagged fields in ascending order of tags, preceded by their count."""
     parts = [uvarint(len(fields))]
     for tag, payload in fields:
         parts += (uvarint(tag), uvarint(len(payload)), payload)

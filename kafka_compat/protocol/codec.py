@@ -16,10 +16,10 @@ from kafka_compat.protocol.schema import Message, schema_of
 M = TypeVar("M")
 
 UNBOUNDED: Final = sys.maxsize
-"""As `elements_max`: no limit."""
+"""Value of `elements_max` for no limit."""
 
 HOT_APIS: Final = ("api_versions", "fetch", "produce")
-"""APIs with precompiled codecs: the path of records, and every client's first request."""
+"""APIs with precompiled codecs: those that transfer records, and every client's first request."""
 COMPILED_CODECS: Final = {
     f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
 }
@@ -28,21 +28,21 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""Maximum size of a message in which errors are located, which takes about 100 times as long as decoding."""
+"""Maximum size of a message in which errors are located (about 100 times as slow as decoding)."""
 
-# Larger records in memory are sent unchanged, not joined with adjacent bytes.
+# Maximum size of records in memory that are joined with adjacent bytes.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Bytes that are not a valid message of the given version. The text gives the position and the error."""
+    """Bytes that are not a valid message of the given version. The text states the position and the error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
-    """The message of class `cls` that starts at `position` of `buffer` and ends at or before its end.
+    """Decode the message of class `cls` that starts at `position` of `buffer` and ends at or before its end.
 
     `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for remaining bytes if `exact`
     is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
@@ -62,7 +62,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """As `decode`, but also return the position after the message. Raises TooLong early if its arrays have
+    """Like `decode`, but also return the position after the message. Raises TooLong early if its arrays have
     more than `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
@@ -77,8 +77,8 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """As `decode_at`, for a message of any length, in a separate thread. It yields the interpreter, which
-    compiled code otherwise blocks until it returns.
+    """Like `decode_at`, but for a message of any length, in a separate thread. Yields the interpreter lock,
+    which compiled code otherwise holds until it returns.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
@@ -88,7 +88,7 @@ def decode_long(
 
 
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
-    """The bytes of a message whose records are in memory.
+    """Encode a message whose records are in memory.
 
     Fields that `version` does not have are omitted. Raises ValueError, naming the field, for a value that
     does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong early if
@@ -100,9 +100,9 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
 
 
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
-    """As `encode`, for messages with records that may be slices of files.
+    """Like `encode`, for messages with records that may be slices of files.
 
-    Slices are list elements of their own, between the bytes before and after them.
+    Each slice is its own list element, between the bytes before and after it.
     """
     parts: list[Records] = []
     alone: list[int] = []  # the indexes of parts that are not joined with adjacent parts
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """As `encode_parts`, for a message of any length, in a separate thread. It yields the interpreter, which
-    joining a million parts would block.
+    """Like `encode_parts`, but for a message of any length, in a separate thread. Yields the interpreter
+    lock, because joining a million parts would hold it for long.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []
@@ -159,12 +159,12 @@ def encode_long(message: object, version: int) -> list[Records]:
 
 
 def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """The total length of the result of `encode_parts`, as a frame states it."""
+    """The total length of the result of `encode_parts`, as sent in the size prefix of a frame."""
     return sum(map(size_of, parts))
 
 
 def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
-    """The message and version of bytes that start with their version, such as the records of
+    """Decode bytes that start with a version, and return the message and the version. Used for the records of
     `__consumer_offsets` and the embedded consumer protocol.
     """
     if len(buffer) < 2:
@@ -174,7 +174,7 @@ def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
 
 
 def encode_versioned(message: object, version: int) -> bytes:
-    """The bytes of a message, preceded by its version."""
+    """Encode a message, preceded by its version."""
     return _VERSION.pack(version) + encode(message, version)
 
 

@@ -1,7 +1,8 @@
 """Source generator of a module with the decoders and encoders of one API's messages, for mypyc to compile.
 
-The compiled package has one beside the messages of each of `codec.HOT_APIS` (decision 9): the same lines that
-`compiler` would load at the first use of a version, with the types of their variables.
+The compiled package contains such a module beside the messages of each API in `codec.HOT_APIS` (decision 9).
+It has the same lines that `compiler` would load at the first use of a version, plus the types of their
+variables.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ _MADE = {
     "ApiVersionsRequest": {"decode": 3},
     "ApiVersionsResponse": {"encode": 0},
 }
-"""The lowest version of each generated codec, as used by recent clients and followers."""
+"""The lowest version of each generated codec; recent clients and followers use these versions."""
 
 _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
 _TYPES = {"a": "list[Any]", "c": "int", "t": "int", "stop": "int", "payload": "list[Any]"}
-"""Types of the numbered variables by their first letters. Other variables are Any, as is an array to encode,
-which may be None or any sequence.
+"""Types of the numbered variables by their first letters. Other variables are Any. An array to encode is also
+Any, because it may be None or any sequence.
 """
 _NUMBERED = re.compile(r"\b(a|c|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
 _OPENING = '''"""Made by kafka_compat.protocol.codec_module for the compiled form."""
@@ -93,7 +94,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """The lines, preceded by the types of their variables, with constants as module names."""
+    """The lines, preceded by the types of their variables. Constants become module names."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):
@@ -125,7 +126,7 @@ def _type_of(expression: str) -> str:
 
 
 def _expression(value: Any, classes: dict[str, type[Message]]) -> str | None:
-    """The definition of a constant in the module; None if the opening lines import it."""
+    """The definition of a constant in the module; None if the module's first lines import it."""
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value)
     owner = getattr(value, "__self__", None)

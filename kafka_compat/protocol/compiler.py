@@ -34,7 +34,7 @@ def compile_decoder(cls: type[Message], version: int) -> Decoder:
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
     """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in order.
 
-    Raises TooLong like a decoder, but after some parts were written.
+    Raises TooLong like a decoder, but possibly after some parts were written.
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))

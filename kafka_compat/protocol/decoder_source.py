@@ -133,7 +133,7 @@ class DecoderSource(Source):
     def length(self, code: str, nullable: bool, target: str) -> str:
         """Read a length or count into `n`, handle null, and open the branch of all other values.
 
-        Returns the expression for the length: a compact one is sent increased by one (KIP-482).
+        Returns the expression for the length: a compact length is sent increased by one (KIP-482).
         """
         if self.flexible:
             self.fixed("n", "B")
@@ -174,7 +174,7 @@ class DecoderSource(Source):
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
-            # A separate variable, because mypyc evaluates the bound of a range in each iteration.
+            # Use a separate variable, because mypyc evaluates the bound of a range in each iteration.
             bound = self.variable("c")
             self.line(f"{bound} = {count}")
             self.spend(bound)

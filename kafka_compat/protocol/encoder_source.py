@@ -100,8 +100,8 @@ class EncoderSource(Source):
         return f"{value} != {self.constant('default', spec.default)}"
 
     def differs_from(self, default: Message, value: str, shared: str) -> str:
-        """The condition that a message differs from `default`, field by field if all are numbers: it is
-        evaluated in every follower fetch.
+        """The condition that a message differs from `default`. Compares field by field if all fields are
+        numbers, because every follower fetch evaluates it.
         """
         values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
         if all(isinstance(known, int) for known in values.values()):

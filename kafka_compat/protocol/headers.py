@@ -30,8 +30,8 @@ class RequestHeader(NamedTuple):
 def decode_client_id(
     buffer: memoryview, position: int, length: int, is_flexible: bool
 ) -> tuple[str | None, int]:
-    """Decode the part of a header after the `length` of its client ID. Returns it and the position of the
-    request's body. Raises MalformedRequest.
+    """Decode the part of a header after the `length` of its client ID. Returns the header and the position of
+    the request's body. Raises MalformedRequest.
     """
     client_id = None
     if length >= 0:
@@ -66,7 +66,7 @@ def encode_request_header(header: RequestHeader) -> bytes:
 
 
 def decode_response_header(api_key: int, version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
-    """The correlation id and the position of the response's body, for a client of another broker."""
+    """Decode the correlation id, and return it with the position of the response's body. For clients."""
     try:
         (correlation_id,) = _RESPONSE.unpack_from(buffer, position)
         position += 4
@@ -78,8 +78,8 @@ def decode_response_header(api_key: int, version: int, buffer: Buffer, position:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """Whether a response header has tagged fields. Those of ApiVersions never do: its client may not yet know
-    the broker's versions (KIP-511).
+    """Whether a response header has tagged fields. Headers of ApiVersions responses never do, because the
+    client may not know the broker's versions yet (KIP-511).
     """
     return version >= flexible_from(api_key) and api_key != ApiKey.API_VERSIONS
 

@@ -16,7 +16,7 @@ _BYTES = ("bytes", "records")
 
 
 def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
-    """A message, or part of one, without the fields of these names."""
+    """Convert a message, or part of one, to JSON values, without the fields with these names."""
     if isinstance(value, list | tuple):
         return [to_json(item, leave_out) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):
@@ -33,7 +33,7 @@ def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
 
 
 def from_json(cls: type, given: Mapping[str, Any]) -> Any:
-    """A message of that class, or one of its structs. Raises ValueError for unknown fields."""
+    """Convert JSON values to a message or struct of that class. Raises ValueError for unknown fields."""
     specs = {spec.name: spec for spec in fields_of(cls)}
     if unknown := sorted(given.keys() - specs.keys()):
         raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
@@ -58,6 +58,6 @@ def api_name(key: ApiKey) -> str:
 
 
 def api_named(name: str) -> ApiKey | None:
-    """The API with that user-facing name, ignoring case; None for an unknown one."""
+    """The API with that user-facing name, ignoring case; None for an unknown name."""
     known = {key.name.replace("_", "").lower(): key for key in ApiKey}
     return known.get(name.replace("_", "").lower())

@@ -1,4 +1,4 @@
-"""Definition of messages as classes that are schema, type and documentation at once.
+"""Definition of messages as classes that serve as schema, type and documentation.
 
     @struct
     class TopicData:
@@ -9,10 +9,10 @@
     class XRequest:
         topics: list[TopicData] | None = field(nullable="1+", default=[])
 
-Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, field names
-in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The decorators
-turn such a class into a slotted one with a keyword-only constructor in which every field has a default.
-Nothing is compiled here: see `kafka_compat.protocol.codec`.
+Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, with field
+names in snake_case. `flexible` names the versions with compact lengths and tagged fields (KIP-482). The
+decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
+default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ ZERO_UUID = UUID(int=0)
 
 
 class Wire(NamedTuple):
-    """A primitive wire type: Kafka's name for it, and its struct format when its size is fixed."""
+    """A primitive wire type: Kafka's name for the type, and its struct format if its size is fixed."""
 
     name: str
     code: str = ""
 
 
 class ArrayOf(NamedTuple):
-    """An array whose elements are all of one type."""
+    """An array whose elements all have one type."""
 
     element: WireType
 
@@ -65,10 +65,10 @@ _NULLABLE = (NullableString, NullableBytes, NullableRecords)
 
 
 class FieldSpec(NamedTuple):
-    """One field of a message class, as the codec sees it.
+    """A field of a message class, as the codec uses it.
 
-    `nullable` is empty for a field that is never null; `tag` is None for an ordinary field. A list default
-    stands for a new empty list; a struct default is created by `factory`.
+    `nullable` is empty if the field is never null, and `tag` is None unless the field is tagged. A list
+    default stands for a new empty list; `factory` creates a struct default.
     """
 
     name: str
@@ -124,7 +124,7 @@ def field(
 
 
 class Message:
-    """Base of every message class; compares and prints by value."""
+    """Base of every message class. Messages compare and print by value."""
 
     __slots__: tuple[str, ...] = ()
     __fields__: tuple[FieldSpec, ...] = ()
@@ -157,7 +157,7 @@ def struct(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """The body of a request; `versions` are those of the codec, which may exceed the served ones."""
+    """The body of a request. `versions` are the codec's, which may exceed the served versions."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
@@ -185,8 +185,8 @@ def schema_of(cls: type) -> Schema:
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
-    # The codec fills both tables as versions are used: by version the fastest codec, by ~version the one that
-    # another thread may run for long.
+    # The codec fills both tables as versions are used. Each maps a version to the fastest codec, and ~version
+    # to the codec that another thread may run for long.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
 
@@ -220,7 +220,7 @@ def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:
-    """The wire type of an annotation, and whether it admits None."""
+    """The wire type of an annotation, and whether the annotation permits None."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return metadata[0], annotation in _NULLABLE
@@ -253,7 +253,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """A keyword-only `__init__`, created at its first call, since most classes are never instantiated."""
+    """Keyword-only `__init__`. Created at its first call, because most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

@@ -39,7 +39,7 @@ class Source:
         return f"{prefix}{self.variables}"
 
     def constant(self, prefix: str, value: object) -> str:
-        """A name for `value`, the same for the same object."""
+        """Return a name for `value`, always the same for the same object."""
         for name, known in self.names.items():
             if known is value and name.startswith(prefix):
                 return name

@@ -18,7 +18,7 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.low <= version <= self.high
 
     def numbers(self) -> range:
-        """Every version of the range, lowest first."""
+        """All versions of the range, the lowest first."""
         return range(self.low, self.high + 1)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ ALL: Final = Versions(0, HIGHEST)
 
 @cache
 def parse_versions(text: str) -> Versions:
-    """The range in `text`. Raises ValueError if it has none of the four forms."""
+    """Parse a range. Raises ValueError unless the text has one of the four forms."""
     if text == "none":
         return NONE
     if text.endswith("+"):

@@ -1,7 +1,7 @@
 """Enforcement of client quotas: the stages that requests pass while quotas are stored, and the checks used by
 handlers.
 
-As in Kafka, the size of a Produce counts toward producer_byte_rate, that of a consumer's Fetch response
+As in Kafka, the size of a Produce counts toward producer_byte_rate, the size of a consumer's Fetch response
 toward consumer_byte_rate, the time spent on a request toward request_percentage (100 is the whole time of the
 event loop, while each of Kafka's threads counts as 100), and created and deleted partitions toward
 controller_mutation_rate. A client is throttled for the longest time that any of its quotas requires. Requests
@@ -29,7 +29,7 @@ REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 PRODUCE, FETCH, TIME, CHANGES = "Produce", "Fetch", "Request", "ControllerMutation"
 """The resources limited, by the names of Kafka's MBeans."""
 THROTTLE_WINDOWS: Final = Windows(2, 30_000)
-"""Throttle times are averaged over this: the defaults of metrics.num.samples and metrics.sample.window.ms."""
+"""Averaging period of throttle times: Kafka's default metrics.num.samples and metrics.sample.window.ms."""
 
 _EXEMPT: Final = frozenset(
     (
@@ -39,7 +39,7 @@ _EXEMPT: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.ALTER_PARTITION,
-        # Not throttled, because they are served before the client is identified.
+        # Do not throttle these APIs, because they are served before the client is identified.
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
     )
@@ -49,14 +49,14 @@ _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 
 
 class Named(Protocol):
-    """A principal, as in kafka_compat.security.principal."""
+    """A principal. See kafka_compat.security.principal."""
 
     @property
     def name(self) -> str: ...
 
 
 class Asking(Protocol):
-    """The part of a request context that is used here (see kafka_compat.api.handler)."""
+    """The part of a request context that this module uses (see kafka_compat.api.handler)."""
 
     @property
     def principal(self) -> Named: ...
@@ -74,7 +74,7 @@ class Used(NamedTuple):
     resource: str
     owner: Owner
     rate: float
-    """Bytes, percents of the event loop's time, or partitions changed, per second."""
+    """Bytes, percentage of the event loop's time, or changed partitions, per second."""
     throttle_ms: float
     """The average throttle time of throttled requests; NaN if there were none."""
     tokens: float | None
@@ -125,19 +125,19 @@ class Enforcement:
     def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
-            # None for undecodable requests, and if the stages were added during decoding.
+            # The request is None if it is undecodable, or if the stages were added during decoding.
             return 0
         if key is ApiKey.PRODUCE:
             client = _client(ctx)
             by_bytes = self._produce.record(*client, ctx.request_bytes, self._now_ms())
             return by_bytes if request.acks == 0 else max(by_bytes, self._by_time(ctx))
         if key is ApiKey.FETCH and not response.error_code:
-            # See `fetched`.
+            # `fetched` has set this throttle time.
             told: int = response.throttle_time_ms
             return told
         by_time = self._by_time(ctx)
         if key in _MUTATIONS:
-            # See `Mutation`.
+            # `Mutation` has set this throttle time.
             waits_ms: int = response.throttle_time_ms
             return max(by_time, waits_ms)
         return by_time
@@ -160,8 +160,8 @@ class Enforcement:
         return self._fetch.window_max(*_client(ctx))
 
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
-        """The throttle time in ms for a fetch response of this size. If it is positive, the response must be
-        empty, and its bytes do not count.
+        """The throttle time in ms for a fetch response of this size. If the time is positive, the response
+        must be empty, and its bytes do not count.
         """
         for measured in self._measured.values():
             measured.asked_ms = 0
@@ -174,7 +174,7 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """The quota for a request that changes topics, strict since a version (None: never)."""
+        """Return the quota for a request that changes topics; strict since that version (None: never)."""
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
 
@@ -190,7 +190,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """The quota that throttles the current request; None for a consumer's, recorded when it read."""
+        """The quota that throttles the current request; None for a consumer's, recorded on reading."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 
@@ -214,7 +214,7 @@ class Enforcement:
 
 class Mutation:
     """The quota for partitions created and deleted by one request (KIP-599). A strict request is rejected
-    while the client exceeds its quota; others are executed, and the client is throttled.
+    while the client exceeds its quota. Other requests are executed, and the client is throttled.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Quotas of users, clients and addresses in the metadata store (KIP-546): validation, storage and listing.
 
-They behave as in Kafka and are stored under /config/users, /config/clients and /config/ips;
-`client_quota_manager` enforces them. A name that is None is the default of its kind.
+Quotas behave as in Kafka and are stored under /config/users, /config/clients and /config/ips;
+`client_quota_manager` enforces them. The name None stands for the default of its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 _KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
-"""Name by kind; an entity of a user and a client has both."""
+"""An entity: its names by kind. An entity of a user and a client has both kinds."""
 
 _RATES: dict[str, type] = {
     "producer_byte_rate": int,
@@ -49,7 +49,7 @@ class Condition(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A quota to set, or with None to remove."""
+    """A quota to set, or to remove if the value is None."""
 
     key: str
     value: float | None
@@ -90,7 +90,7 @@ class ClientQuotas:
         return found
 
     async def alter(self, entity: Entity, changes: Iterable[Change], validate_only: bool) -> None:
-        """Apply changes to an entity's quotas. Raises KafkaError, with nothing changed, if one is invalid."""
+        """Apply changes to an entity's quotas. Raises KafkaError, without changes, if any is invalid."""
         path = await _path_of(entity)
         quotas = await stored_settings(self._store, f"/config/{path}")
         for key, value in changes:
@@ -152,7 +152,7 @@ async def _path_of(entity: Mapping[str, str | None]) -> str:
 
 
 def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
-    """The value in Kafka's storage format."""
+    """Format a value as Kafka stores it."""
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
     if known[key] is float:

@@ -65,7 +65,7 @@ class ClientRates:
                 yield owner, rate.value(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
-        """The largest value that is not throttled even without earlier usage."""
+        """The largest value that is not throttled if there is no earlier usage."""
         bound = self.quotas.rate(self.quotas.owner(user, client_id))
         if bound is None:
             return sys.maxsize
@@ -112,7 +112,7 @@ class MutationRates:
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
-        """The clients with a quota: their changes per second, and the remaining credits."""
+        """The clients with a quota, with their changes per second and their remaining credits."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:

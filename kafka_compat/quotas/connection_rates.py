@@ -39,8 +39,8 @@ class ConnectionRates:
             self._address_max[host] = rate
 
     def wait_ms(self, listener: str, now_ms: int, *, with_broker: bool) -> int:
-        """Count a connection, and return the time that its listener must wait before serving it and accepting
-        another.
+        """Count a connection. Returns the time that its listener must wait before it serves the connection
+        and accepts another one.
 
         `with_broker`: the connection also counts toward the broker's limit.
         """
@@ -50,7 +50,7 @@ class ConnectionRates:
         return wait_ms
 
     def refused_ms(self, listener: str, host: str, now_ms: int, *, with_broker: bool) -> int:
-        """The time to leave a connection from an address unserved before closing it; 0 if it is accepted."""
+        """The time to wait before closing a connection from this address unserved; 0 if it is accepted."""
         bound = self._address_max.get(host, self._default_max)
         if bound == UNLIMITED:
             return 0

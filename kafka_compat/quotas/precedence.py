@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 ANY = ""
-"""In an entity: any user, or any client id. Neither is ever empty in a stored entity."""
+"""In an entity: any user, or any client id. Stored entities contain no empty names."""
 
 Name = str | None
-"""None is Kafka's <default>, for names without a quota of their own."""
+"""None is Kafka's <default>, which applies to names without a quota of their own."""
 
 Owner = tuple[str, str]
 """The clients that share a rate: user and client id, or ANY."""
@@ -56,7 +56,7 @@ class Quotas:
         return ANY, client_id
 
     def rate(self, owner: Owner) -> float | None:
-        """The limit of an entity; None without one."""
+        """The limit of an entity; None if it has none."""
         user, client_id = owner
         rates = self._rates
         candidates: tuple[tuple[Name, Name], ...]
@@ -67,7 +67,7 @@ class Quotas:
         elif client_id:
             candidates = ((ANY, client_id), (ANY, None))
         else:
-            # A client without an id has no client quota, as in Kafka.
+            # As in Kafka, a client without an id has no client quota.
             return None
         for entity in candidates:
             rate = rates.get(entity)

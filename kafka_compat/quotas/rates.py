@@ -1,5 +1,5 @@
 """Measurement of recent rates, and the throttle time after which a rate is within its limit, as in Kafka's
-Rate, TokenBucket and QuotaUtils. No I/O: the time is passed in, in ms of a monotonic clock.
+Rate, TokenBucket and QuotaUtils. No I/O: callers pass the time, in ms of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SampledRate:
     """The rate per second of recorded values over the last samples.
 
     A sample begins with the first record after the previous one was full, and counts until `samples` windows
-    after its last record. There is one more sample than windows, for the one cut by the start of the measured
-    period. A shorter history counts as all windows but one.
+    after its last record. There is one more sample than windows, because the start of the measured period
+    cuts one sample. A shorter history counts as all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")
@@ -78,7 +78,7 @@ class SampledRate:
         return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether it is equivalent to a new one."""
+        """Whether this object is equivalent to a new one."""
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
@@ -142,7 +142,7 @@ class TokenBucket:
         return self._tokens
 
     def is_idle(self, rate: float, now_ms: int) -> bool:
-        """Whether it is equivalent to a new one."""
+        """Whether this object is equivalent to a new one."""
         return self.tokens(rate, now_ms) >= self._burst(rate)
 
     def _refill(self, rate: float, now_ms: int) -> None:
@@ -159,7 +159,7 @@ class TokenBucket:
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
     """The time without records after which a rate measured over `window_ms` falls to its limit; 0 or less if
-    within it.
+    it is within the limit.
     """
     if rate <= bound:
         return 0
@@ -168,7 +168,7 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 
 def refill_time_ms(tokens: float, rate: float) -> int:
-    """The time until a bucket is no longer negative; 0 or less if it is not."""
+    """The time until a bucket is no longer negative; 0 or less if it is not negative now."""
     if tokens >= 0:
         return 0
     return java_round(-tokens / rate * 1000 if rate else math.inf)
@@ -182,15 +182,15 @@ def java_round(value: float) -> int:
 
 
 def java_int(value: int) -> int:
-    """A Java long cast to int, which keeps the low 32 bits. Kafka thus converts an infinite wait to -1, which
-    means none, so that a quota of 0 bytes does not throttle.
+    """A Java long cast to int: the low 32 bits. Kafka thus converts an infinite wait to -1, which means none,
+    and a quota of 0 bytes does not throttle.
     """
     return (value + 2**31) % 2**32 - 2**31
 
 
 OWNERS_MAX = 20_000
 LOOKED_AT = 2
-"""The number of longest-unused owners that are checked for removal, for each new owner."""
+"""For each new owner, the number of longest-unused owners that are checked for removal."""
 
 Owner = TypeVar("Owner")
 
@@ -212,7 +212,7 @@ class RateTable(Generic[Owner]):
         return list(self._rates.items())
 
     def of(self, owner: Owner, now_ms: int) -> SampledRate:
-        """The rate of `owner`, for use now."""
+        """Return the rate of `owner`, which counts as used now."""
         rates = self._rates
         rate = rates.get(owner)
         if rate is None:

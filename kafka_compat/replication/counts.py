@@ -1,6 +1,6 @@
 """Counters of the data produced to and fetched from a broker since startup, by topic. No I/O.
 
-The counters are plain integers, incremented by partitions and fetches, and match Kafka's BrokerTopicMetrics.
+The counters are plain integers that partitions and fetches increment. They match Kafka's BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class TopicCounts:
         self.bytes_rejected = 0
         """The size of batches that exceeded the size limit."""
         self.converted_in = 0
-        """Records from clients that write old formats."""
+        """Records from clients that write old record formats."""
         self.converted_out = 0
-        """Records, or compressed record sets, for clients that read old formats."""
+        """Records, or compressed record sets, for clients that read old record formats."""
         self.produces = 0
         """Attempts to append a batch to a partition."""
         self.failed_produces = 0
@@ -69,11 +69,11 @@ class TopicCounts:
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
         self.corrupt_in = 0
-        """Batches whose checksum or length was wrong."""
+        """Batches with an incorrect checksum or length."""
         self.keyless_in = 0
         """Records without a key for a compacted topic."""
         self.misplaced_in = 0
-        """Batches with an unexpected or wrong sequence or offset."""
+        """Batches with an unexpected sequence number or an incorrect offset."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
         """Count a batch that was not appended."""
@@ -119,7 +119,7 @@ class Counts:
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounts] = {}
         self.follower_fetches: dict[int, int] = {}
-        """The number of Fetch requests from other brokers, by version."""
+        """The number of Fetch requests from other brokers, by request version."""
         self.fetched_copied_bytes = 0
         """Bytes of records in responses, copied through this process or sent directly from files."""
         self.fetched_sendfile_bytes = 0
@@ -128,29 +128,29 @@ class Counts:
         self.isr_refusals = 0
         """The number of ISR proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """The number of fetches whose max_wait_ms expired."""
+        """The number of fetches that waited until max_wait_ms expired."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
-        """The counters of a topic, created for its first partition."""
+        """Return the counters of a topic, creating them for its first partition."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicCounts()
         return found
 
     def on_metadata(self, delta: MetadataDelta) -> None:
-        """Remove the topics that were deleted."""
+        """Remove the counters of deleted topics."""
         for topic in delta.deleted:
             self.forget(topic.name)
 
     def forget(self, name: str) -> None:
-        """Remove a topic; its counts remain in the total."""
+        """Remove the counters of a topic; its counts remain in the total."""
         deleted = self.topics.pop(name, None)
         if deleted is not None:
             self._deleted.add(deleted)
 
     def total(self) -> TopicCounts:
-        """The sum over all topics, including deleted ones."""
+        """Return the sum over all topics, including deleted topics."""
         total = TopicCounts()
         total.add(self._deleted)
         for of_topic in self.topics.values():

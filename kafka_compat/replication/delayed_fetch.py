@@ -1,14 +1,14 @@
 """Processing of one Fetch request, from its first read of the logs to its response.
 
-`fetch_reader` reads, `delayed_read` waits, `fetch_response` builds the response. Rules
+`fetch_reader` reads, `delayed_read` waits, and `fetch_response` builds the response. Rules
 1. The response is sent at once when min_bytes are available, when max_wait_ms is 0, when no partition is
    fetched, or when a partition has an error or has diverged, since the client must be notified without delay.
 2. Otherwise the request waits until the missing number of bytes is committed (for a follower: appended), and
    then reads again.
 3. Many partitions are read in steps that yield to the event loop; each is read in its current state. A
    wake-up during the steps repeats the read.
-4. Versions 0 to 3 get old formats: another thread converts the records starting at the fetch offset, at most
-   CONVERTED_BYTES_MAX of the log, even if the client requests more.
+4. Requests of versions 0 to 3 get old record formats: another thread converts the records starting at the
+   fetch offset, at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
 5. Partitions that the client is not authorized to read do not cause an immediate response, unless the client
    may not read any of the partitions.
 6. A consumer that exceeds its quota gets an empty response with a throttle time (KIP-219). Its session is
@@ -45,7 +45,7 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """One Fetch request. `start` returns the response, a Deferred, or steps that return one of these."""
+    """One Fetch request. `start` returns the response, a Deferred, or steps that return either of these."""
 
     __slots__ = (
         "_ctx",
@@ -170,8 +170,8 @@ class DelayedFetch:
             deferred.complete(response)
 
     def _ended(self, result: ReadResult) -> Deferred | None:
-        """The Deferred to complete with `result`. None if `result` is insufficient, so that the request keeps
-        waiting, or if the request was canceled.
+        """Return the Deferred to complete with `result`. Return None if `result` is insufficient, so that the
+        request keeps waiting, or if the request was canceled.
         """
         wait = self._wait
         if wait is None:
@@ -221,7 +221,7 @@ class DelayedFetch:
         return FetchResponse(session_id=self._plan.session_id, throttle_time_ms=throttle_ms)
 
     def _finished(self, response: FetchResponse) -> FetchResponse:
-        """Complete the response with the session that it opens, and count a response to a follower."""
+        """Open the session, complete the response with it, and count a response to a follower."""
         broker, plan = self._ctx.services, self._plan
         if plan.wants_session:
             now_ms = broker.clock.monotonic_ms()

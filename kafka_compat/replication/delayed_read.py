@@ -3,7 +3,7 @@
 Rules
 1. A read waits until its partitions together have received the missing number of bytes (committed bytes, or
    for a follower appended bytes). It then wakes its reader, as do a leader change and the deadline.
-2. The reader reads again. It completes the read, or reports the number of bytes that are still missing.
+2. The reader reads again, and then completes the read or reports the number of bytes that are still missing.
 3. A read ends when its caller disconnects. The reader is not woken afterwards.
 """
 
@@ -39,7 +39,7 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called to read again. `waiting` contains this object as long as it waits."""
+        """`wake` is called to read again. `waiting` contains this read while it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
@@ -54,7 +54,7 @@ class DelayedRead:
         """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more data in these partitions. Return the Deferred that `end` later returns."""
+        """Wait for more data in these partitions. Returns the Deferred that `end` later returns."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -111,7 +111,7 @@ class DelayedRead:
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # Followers can read all appended records.
+            # Count appended records for followers, because followers can read them.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

@@ -28,7 +28,7 @@ class FetchServices(Protocol):
 
 
 class FetchContext(Protocol):
-    """The context of a request, as in kafka_compat.api.handler."""
+    """The context of a request. See kafka_compat.api.handler."""
 
     @property
     def services(self) -> FetchServices: ...

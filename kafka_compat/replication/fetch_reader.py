@@ -4,8 +4,9 @@ Rules
 1. Partitions are read in the order of the session. The first partition with records returns at least one
    batch, however large; the others return only batches that still fit into the response.
 2. A follower (replica ID 0 or higher) reads to the end of the log, and the fetch offset of its first read is
-   its replication progress. A consumer reads committed records, since version 11 also from a follower, and is
-   redirected to a nearer replica if replica.selector.class is set (KIP-392).
+   its replication progress. A consumer reads committed records. With version 11 and later of the request, it
+   may also read from a follower, and it is redirected to a nearer replica if replica.selector.class is set
+   (KIP-392).
 3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
@@ -31,9 +32,9 @@ _NONE: Final = ErrorCode.NONE
 """Local copy, because accessing an enumeration member takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
-"""The replica ID of consumers. Lower IDs belong to tools that read the whole log."""
+"""The replica ID of consumers. Tools that read the whole log use lower IDs."""
 LEADER: Final = -1
-"""The preferred read replica that stands for none."""
+"""The value of preferred read replica that means none."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
@@ -124,7 +125,7 @@ class FetchReader:
             found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
-        """Whether the partition can be skipped by rule 3. `now_ms` is None except for the first read."""
+        """Whether rule 3 allows skipping the partition. `now_ms` is None except for the first read."""
         log = partition.log
         end_offset = log.log_end_offset
         if (
@@ -176,7 +177,7 @@ class FetchReader:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # The log has not reached this epoch, or no longer contains it.
+                # Return an error, because the log has not reached this epoch, or no longer contains it.
                 return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -259,8 +260,8 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
 def nearest_replica(
     partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int:
-    """The most advanced in-sync follower in `rack` that has `fetch_offset`; LEADER if the leader is in the
-    rack or no follower qualifies. `racks` contains the racks of the live brokers.
+    """The most advanced in-sync follower in `rack` that has `fetch_offset`; Returns LEADER if the leader is
+    in `rack` or no follower qualifies. `racks` contains the racks of the live brokers.
     """
     if racks.get(partition.local_id) == rack:
         return LEADER

@@ -27,15 +27,15 @@ _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 _FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that count as failed fetches: clients cannot prevent them. Kafka counts others elsewhere."""
+"""Errors that count as failed fetches, because clients cannot prevent them. Kafka counts others elsewhere."""
 _FIXED_BYTES: Final = 16
 _TOPIC_BYTES: Final = 20
 _PARTITION_BYTES: Final = 40
-"""Approximate sizes in a response besides records: fixed, per topic, and per partition."""
+"""Approximate sizes in a response, besides the records: fixed, per topic, and per partition."""
 
 
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
-    """Build the response, except for its session. Records for a follower (`replica_id`) count toward the
+    """Build the response, without its session. Records for a follower (`replica_id`) count toward the
     leader's replication quota.
     """
     topics: dict[str | UUID, list[PartitionData]] = {}
@@ -47,7 +47,7 @@ def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_
 def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
-    """As `response_of`, in steps: for many or denied partitions, or a client that reads old formats."""
+    """Like `response_of`, in steps: for many or denied partitions, or a client that reads old formats."""
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
     topics: dict[str | UUID, list[PartitionData]] = {}
@@ -93,7 +93,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
 
 
 def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
-    """Return (the messages, their number). A compressed message counts as one."""
+    """Convert records, and return (messages, their number). A compressed message counts as one."""
     # Imported here because few clients request old formats.
     from kafka_compat.storage.records.legacy import count_messages, down_convert
 
@@ -140,7 +140,7 @@ def _add(
     sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
-    # For clients that predate format 2, all parts are adapted and then converted.
+    # False for clients that predate record format 2: all their parts are adapted and then converted.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes, held in found:
         if plan.send(target, data, size_bytes):
@@ -150,7 +150,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Read now, to detect a shortened segment before its size is sent.
+                    # Read the records now, to detect a shortened segment before its size is sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -191,12 +191,12 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
-    """The approximate size of the response. Records count as stored in the log, even if converted."""
+    """The approximate size of the response. Even converted records count with their size in the log."""
     return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
 
 
 def response_bytes_in_steps(plan: FetchPlan, result: ReadResult) -> Steps[int]:
-    """As `response_bytes`, in steps, for many partitions."""
+    """Like `response_bytes`, but in steps, for many partitions."""
     size_bytes = result.total_bytes + _FIXED_BYTES + (_TOPIC_BYTES + _PARTITION_BYTES) * len(plan.denied)
     for some in batched(result.found, PARTITIONS_AT_ONCE):
         size_bytes += _bytes_of(plan, some)

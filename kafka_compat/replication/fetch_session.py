@@ -6,15 +6,15 @@ Rules (no I/O)
    response, so a throttled request opens no session. If the cache is full, the response has session ID 0.
 3. Any other epoch must be the next one of the session that the request names. The request adds, changes and
    forgets partitions, and the response contains only partitions with records, an error, or a high watermark
-   or log start that the client has not seen. A session without partitions ends, and its request is served
+   or log start that the client has not seen. A session without partitions ends, and the request is served
    outside any session.
-4. A partition that a request names several times is fetched once, as in its last entry.
+4. A partition that a request names several times is fetched once, as in the partition's last entry.
 5. A partition whose records were in an incremental response moves to the end, so that all partitions are
    served under a byte limit.
 6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if it
-   has been unused for longer than the eviction time; otherwise the session of the lowest priority, unless the
-   new session has a lower one. Followers' sessions have priority over clients', then sessions with more
-   partitions. Clients evict only sessions older than the eviction time, followers also any client's.
+   has been unused for longer than the eviction time; otherwise the session with the lowest priority, unless
+   the new session's priority is lower. Followers' sessions have priority over clients', then sessions with
+   more partitions. Clients evict only sessions older than the eviction time, followers also any client's.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""Topic name (Fetch up to 12) or topic ID as a number (from 13), and partition. The ID is a number because
-hashing a UUID is a Python call and every fetch looks up its partitions many times.
+"""Topic name (Fetch up to version 12) or topic ID as a number (later versions), and partition. The ID is a
+number because hashing a UUID is a Python call and every fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""The priority of a session, compared from left to right: whether it belongs to a follower, its number of
-partitions, and its ID.
+"""The priority of a session, compared from left to right: whether the session belongs to a follower, the
+number of its partitions, and its ID.
 """
 
 
@@ -66,7 +66,7 @@ class FetchTarget:
     sent_high_watermark: int = -1
     sent_log_start_offset: int = -1
     replica: Partition | None = None
-    """The partition from which a follower's target was read."""
+    """The partition object that a follower's target was read from."""
     agrees: bool = False
     """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
@@ -90,7 +90,7 @@ class FetchSession:
     worth: Worth | None = None
     """The session's key in the cache."""
     is_old: bool = False
-    """Whether the session was older than the eviction time when the key was set."""
+    """Whether the session was older than the eviction time when its key was set."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class FetchPlan:
     session: FetchSession | None = None
     """The session of an incremental request, whose response omits unchanged partitions; otherwise None."""
     next_epoch: int = FINAL_EPOCH
-    """The epoch that `session` expects if no later request has arrived."""
+    """The epoch that `session` expects next if no later request has arrived."""
     wants_session: bool = False
     """Whether a full request asks for a session, to be created by `FetchSessionCache.open`."""
     uses_topic_ids: bool = False
@@ -114,11 +114,11 @@ class FetchPlan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a later request of the same session arrived meanwhile on another connection."""
+        """Whether a later request of the same session has arrived on another connection in the meantime."""
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Whether the response includes this partition, with `size_bytes` of records."""
+        """Whether the response includes this partition if it has `size_bytes` of records."""
         return (
             size_bytes > 0
             or self.session is None
@@ -130,9 +130,9 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """As `would_send`, but also record the state as sent."""
+        """Like `would_send`, but also record the state as sent."""
         is_sent = self.would_send(target, data, size_bytes)
-        # A follower that truncates does not adopt the high watermark, so it must be sent again.
+        # Send the high watermark again later, because a follower that truncates does not adopt it.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
@@ -149,7 +149,7 @@ class FetchSessionCache:
         self.slots = slots
         self.eviction_ms = eviction_ms
         self.evictions = 0
-        """The number of sessions that were evicted for new ones."""
+        """The number of sessions evicted to make room for new sessions."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         """Sessions by ID, the least recently used first."""
         self._evictable: list[Worth] = []
@@ -195,13 +195,13 @@ class FetchSessionCache:
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """The partitions of a session; none if it is missing."""
+        """The partitions of a session; empty if the session is missing."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
-        """Open the session that a full request asked for, with the content of its response. Return its ID, or
-        NO_SESSION if no session may be evicted for it.
+        """Open the session that a full request asked for, with the partitions of its response. Return the
+        session ID, or NO_SESSION if no session may be evicted to make room.
         """
         targets = [*plan.targets, *plan.denied]
         if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):

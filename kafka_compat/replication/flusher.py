@@ -1,8 +1,8 @@
 """Group commit of logs: each log directory's worker flushes in rounds, and the requests that arrive during a
 round share the next round.
 
-fdatasync takes 0.1 to 10 ms, and the event loop never waits for it. The cost of a sync is shared by all
-appends that arrived during the previous round. Rounds run before all other jobs of the directory
+fdatasync takes 0.1 to 10 ms, and the event loop never waits for it. All appends that arrived during the
+previous round share the cost of one sync. Rounds run before all other jobs of the directory
 (`storage.directories.directory_worker`).
 """
 
@@ -28,7 +28,7 @@ class Flushing(Protocol):
     """Interface for flushing partitions' logs."""
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush the present content of `target`, then call `callback(error or None)` on the loop."""
+        """Flush the current content of `target`, then call `callback(error or None)` on the loop."""
 
 
 class Flusher:
@@ -40,7 +40,7 @@ class Flusher:
         self._closed = False
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush the present content of `target`, then call `callback(error or None)` on the loop.
+        """Flush the current content of `target`, then call `callback(error or None)` on the loop.
 
         A flush that fails because the disk is full or descriptors are exhausted is retried every second,
         since no sync of records has failed. A log with a pending truncation is flushed after the truncation.
@@ -72,7 +72,7 @@ class _Rounds:
         self._pending.setdefault(target, {})[callback] = None
         if not self._running:
             self._running = True
-            # Delayed, so that appends that are already waiting in the loop join this round.
+            # Delay the round, so that appends that are already waiting in the loop join it.
             self._loop.call_soon(self._start)
 
     def _start(self) -> None:
@@ -109,7 +109,7 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
         try:
             target.flush()
         except StorageError as error:
-            # Not logged here, because the disk has logged the error.
+            # Do not log the error, because the disk has already logged it.
             errors[target] = error
         except Exception as unexpected:
             log.exception("Could not flush %s-%d", target.topic, target.partition)

@@ -46,7 +46,7 @@ class FollowedPartition:
         self.delayed_until_ms = 0
         self.early_backoff_ms = EARLY_BACKOFF_MS
         self.is_in_sync = False
-        """Whether the replica had all committed records at the last response."""
+        """Whether the replica had all committed records as of the last response."""
 
     def wanted(self) -> Wanted:
         """The entry of the next Fetch, which fetches from the log end."""

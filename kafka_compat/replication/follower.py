@@ -59,7 +59,7 @@ _NONE: Final = ErrorCode.NONE
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
-"""The interval of quota checks for throttled replicas."""
+"""The interval between quota checks for throttled replicas."""
 _NO_TOPIC_ID: Final = UUID(int=0)
 UNDEFINED: Final = -1
 
@@ -96,7 +96,7 @@ class Follower:
         wake: Callable[[], None],
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """`quota` is shared with the followers of other leaders. None: nothing is throttled."""
+        """`quota` is shared with the followers of other leaders. Without `quota`, nothing is throttled."""
         self._local_id = local_id
         self._settings = settings
         self._wake = wake
@@ -124,7 +124,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch for `partition` in its present leader epoch, replacing an earlier one."""
+        """Fetch for `partition` in its current leader epoch, in place of an earlier epoch."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
@@ -134,7 +134,7 @@ class Follower:
         self._wake()
 
     def remove(self, partition: Partition) -> None:
-        """Stop writing to the partition's log, if the partition is followed."""
+        """Stop following the partition, if it is followed. Nothing more is written to its log."""
         self._followed.pop((partition.topic, partition.partition), None)
         self._look_at_all_ms = 0
 
@@ -146,7 +146,7 @@ class Follower:
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """The time until the next possible request, unless `wake` is called; None: unlimited."""
+        """The time until the next possible request, unless `wake` is called before. None: unlimited."""
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
         ]
@@ -180,8 +180,8 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """The entries of a session request, from the partitions of the last response. None if all partitions
-        must be examined.
+        """The entries of a session request for the partitions of the last response. Returns None if all
+        partitions must be examined.
         """
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
@@ -373,7 +373,7 @@ class Follower:
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
-        """Handle one partition, so that its failure does not affect the others."""
+        """Handle one partition such that its failure does not affect the others."""
         try:
             step()
         except (LogDirFailure, KafkaError) as error:

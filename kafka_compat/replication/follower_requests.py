@@ -80,7 +80,7 @@ def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
 
 
 def lookup_request(replica_id: int, items: Iterable[FollowedPartition]) -> ListOffsetsRequest:
-    """Query the leader's log end or log start for these partitions, by their states."""
+    """Query the leader's log end or log start for these partitions, depending on their states."""
     topics: dict[str, ListOffsetsTopic] = {}
     for item in items:
         name = item.partition.topic

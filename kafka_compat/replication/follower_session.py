@@ -18,7 +18,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 
 class Wanted(NamedTuple):
-    """The entry of one partition in a Fetch. Offsets and epochs as in Fetch."""
+    """The entry of one partition in a Fetch, with the request's offsets and epochs."""
 
     leader_epoch: int
     fetch_offset: int
@@ -43,7 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """As `changes`, for incremental requests if no other partition has changed and none is forgotten."""
+        """Like `changes`, for incremental requests if nothing else has changed and none is forgotten."""
         sent = self._sent
         named = {key: item for key, item in changed.items() if sent.get(key) != item}
         sent.update(named)
@@ -63,7 +63,7 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def lost(self, *, unknown: bool = False) -> None:
-        """Handle a lost response or an error. `unknown`: the leader does not have the session."""
+        """Handle a lost response or an error. `unknown` states that the leader does not have the session."""
         if unknown:
             self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH

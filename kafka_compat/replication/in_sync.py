@@ -6,11 +6,11 @@ Rules (KIP-497, and Kafka 3.9's Partition)
 2. A follower is caught up if it has the whole log, or had the whole log within the last
    replica.lag.time.max.ms. Other followers are proposed for removal from the ISR.
 3. A follower that has all records below the high watermark, and has reached the start of the leader's epoch,
-   is proposed for the ISR. The second condition prevents it from becoming leader without records that an
-   earlier leader committed and this leader has not committed yet.
+   is proposed for the ISR. Without the second condition, it could become leader without records that an
+   earlier leader committed but this leader has not committed yet.
 4. At most one proposal is pending. Until the controller responds, the high watermark counts the members of
    both the committed and the proposed ISR (the maximal ISR), because either may turn out to be in effect.
-5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise they might
+5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise, they might
    never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
 6. All times are monotonic, so that setting the system time never removes a follower from the ISR.
 """
@@ -36,7 +36,7 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Errors of an outdated local state. LeaderAndIsr will follow; until then either ISR may be valid."""
+"""Errors of an outdated local state. LeaderAndIsr will follow; until then, either ISR may be valid."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
@@ -68,7 +68,7 @@ class Proposal(NamedTuple):
 
 
 class LedPartition(Protocol):
-    """A proposer's view of the partition."""
+    """The view of a partition that a proposer needs."""
 
     topic: str
     partition: int
@@ -94,7 +94,7 @@ class IsrProposer(Protocol):
         """
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered, as far as this broker knows."""
+        """Whether the broker is registered, as far as the local broker knows."""
 
 
 class NoPeers:
@@ -188,7 +188,7 @@ class InSyncReplicas:
     def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
-        """The topic's setting. See `least` for the effective value."""
+        """The topic's setting. `least` is the effective value."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
@@ -209,7 +209,7 @@ class InSyncReplicas:
         return min(self.min_insync_replicas, max(len(self.replicas), 1))
 
     def too_few(self, partition: str) -> KafkaError:
-        """The error for acks=all if there are too few in-sync replicas."""
+        """Return the error for acks=all if there are too few in-sync replicas."""
         isr = ", ".join(map(str, self.committed))
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -230,7 +230,7 @@ class InSyncReplicas:
 
     def apply_response(self, proposal: Proposal, answer: IsrAnswer) -> bool:
         """Apply the controller's response to the pending `proposal`, and return whether it was accepted. A
-        success that belongs to another leader epoch, or is older than the proposal, is ignored.
+        success from a different leader epoch, or older than the proposal, is ignored.
         """
         if answer.error in _REJECTED:
             self.pending = None

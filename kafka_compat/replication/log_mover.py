@@ -1,9 +1,9 @@
 """Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
 
-A log is copied batch by batch into a second log, including batches appended meanwhile. Once the copy is
-complete and durable, it replaces the log between two requests. See `storage.directories.log_moves` for the
-reasons that a crash at any step loses no data. A truncation of the log restarts the copy. After a restart,
-the broker continues the copies that it finds.
+A log is copied batch by batch into a second log, including batches appended in the meantime. Once the copy is
+complete and durable, the copy replaces the log between two requests. See `storage.directories.log_moves` for
+the reasons that a crash at any step loses no data. A truncation of the log restarts the copy. After a
+restart, the broker continues the copies that it finds.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LogMover:
             held = self._replicas.get(*key)
             try:
                 if held is None or held.log.is_settling:
-                    # Its disk failed, it is between two leaders, or it is being truncated.
+                    # Retry later: its disk failed, it is between two leaders, or it is being truncated.
                     await asyncio.sleep(RETRY_S)
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
@@ -116,7 +116,7 @@ class LogMover:
                     or future.log_end_offset < held.log.log_start_offset
                 ):
                     truncations = held.log.truncation_count
-                    # Copy the whole batch that contains the log start.
+                    # Start at the batch that contains the log start, because batches are copied as a whole.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
@@ -138,7 +138,7 @@ class LogMover:
                 log.warning("Could not move %s-%d: %s; retrying", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
-                    # The last step of the move was refused.
+                    # Begin again, because the last step of the move was rejected.
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
@@ -165,7 +165,7 @@ class LogMover:
     async def _throttle(self, size_bytes: int) -> None:
         waited_s = 0.0
         while True:
-            # The rate may change meanwhile.
+            # Read the rate each time, because it may change during the move.
             rate = self._config.int("replica.alter.log.dirs.io.max.bytes.per.second")
             rest_s = (size_bytes / rate if rate > 0 else RETRY_S) - waited_s
             await asyncio.sleep(min(max(rest_s, 0.0), RETRY_S))

@@ -97,11 +97,11 @@ class Partition:
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`high_watermark` is the checkpointed value; `monotonic_ms` is a monotonic clock. The partition adds
+        """`high_watermark` is the checkpointed value. `monotonic_ms` is a monotonic clock. The partition adds
         itself to `moved` whenever its high watermark changes. `counts` are the broker's counters.
         """
         self._call_soon = call_soon
-        # The lists are created for the first listener, because most partitions of a large broker have none.
+        # Create the lists for the first listener, because most partitions of a large broker have none.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -176,7 +176,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end offset for read_committed consumers: no open transaction starts below it."""
+        """The last stable offset, for read_committed consumers: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
 
     def check_min_isr(self) -> None:
@@ -205,8 +205,8 @@ class Partition:
         is_new_leader = not self.is_leader
         self.in_sync.lead(isr if replicas is None else replicas, isr)
         if leader_epoch > self.leader_epoch:
-            # Stored even without a record of this epoch, so that a follower with records of a later epoch
-            # than ours can find the offset at which it diverged (KIP-279).
+            # Store the epoch even without a record, so that a follower with records of a later epoch can find
+            # the offset at which it diverged (KIP-279).
             end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
             self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
@@ -221,8 +221,8 @@ class Partition:
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`. Return whether the epoch is new,
-        so that fetching starts from scratch. An outdated `partition_epoch` is ignored.
+        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`. Return whether the epoch is new;
+        if so, fetching starts from scratch. An outdated `partition_epoch` is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -239,7 +239,7 @@ class Partition:
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop being leader, and fail waiting requests with `code`."""
+        """Stop being leader, and fail the waiting requests with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
@@ -251,7 +251,7 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Compare a client's leader epoch (-1: unknown) with the present one (KIP-320). A follower serves
+        """Compare a client's leader epoch (-1: unknown) with the current one (KIP-320). A follower serves
         only clients that do not require the leader (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
@@ -301,14 +301,14 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once the records below `offset` are committed, or with an error on resigning."""
+        """Call back once the records below `offset` are committed, or with an error if leadership ends."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """As `when_committed`, but only for this replica (acks=1)."""
+        """Like `when_committed`, but only for this replica (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
@@ -332,7 +332,7 @@ class Partition:
         """Switch to a log in another directory with the same durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
-        # The checkpoint of the new directory does not contain the high watermark yet.
+        # Mark it as moved, because the new directory's checkpoint lacks the high watermark.
         self._moved.add(self)
         self._advance()
 
@@ -375,7 +375,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # No callback waits for a flush of an empty log, and the follower fetches only while none is waiting.
+        # No flush of an empty log is waited for, and the follower fetches only while none is pending.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:
@@ -413,7 +413,7 @@ class Partition:
         if isr is not None:
             log.info("Shrinking the ISR of %s from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # Also stop waiting for a hanging follower that is not in sync.
+        # Advance the high watermark, to stop waiting for a hanging follower that is not in sync.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
@@ -439,7 +439,7 @@ class Partition:
         if answer.error != _NONE:
             counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
-            return  # LeaderAndIsr has arrived before, or will arrive
+            return  # Change nothing, because LeaderAndIsr has arrived or will arrive.
         if answer.is_for_now:
             code = answer.error.name
             log.warning("Controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code)
@@ -477,7 +477,7 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # This replica stops, because it is unknown which data reached the disk, and a later sync may
+            # Stop this replica, because it is unknown which data reached the disk, and a later sync may
             # falsely succeed.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return

@@ -43,10 +43,10 @@ class Client(Protocol):
         """Send a request and return the response. Raises ConnectionError."""
 
     async def connect(self) -> None:
-        """Open a connection for `ask`, if there is none. Raises ConnectionError."""
+        """Ensure that a connection for `ask` is open. Raises ConnectionError."""
 
     def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
-        """As `send`, but call `on_response` later with the response or the exception. Byte fields of the
+        """Like `send`, but call `on_response` later with the response or the exception. Byte fields of the
         response are valid until `on_response` returns.
         """
 
@@ -58,7 +58,7 @@ Connect = Callable[[int], Client | None]
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """The index of a partition's fetcher, of `count`, by Kafka's hash."""
+    """The index of a partition's fetcher among `count` fetchers, by Kafka's hash."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -171,7 +171,7 @@ class ReplicaFetcher:
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Sample the number of sent fetches for `rate`. Call about every second, with monotonic times."""
+        """Sample the number of sent fetches for `rate`. Call about every second, with a monotonic time."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # its error's traceback may refer to this object
+        self._fetching = None  # Its error's traceback may refer to this object.
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -199,7 +199,7 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # A fetcher that stopped would leave its partitions without a fetcher.
+                # Continue after any error, because the partitions would otherwise have no fetcher.
                 log.exception("Fetching from broker %d failed; retrying", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
@@ -218,7 +218,7 @@ class ReplicaFetcher:
         await client.connect()
         self._fetching = asyncio.get_running_loop().create_future()
         self._fetch(client, fetch)
-        del fetch  # later fetches replace it
+        del fetch  # Later fetches replace it.
         await self._fetching
         return True
 
@@ -229,7 +229,7 @@ class ReplicaFetcher:
     def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:
         fetching = self._fetching
         if fetching is None or fetching.done():
-            return  # closed meanwhile
+            return  # The fetcher was closed in the meantime.
         if isinstance(response, Exception):
             fetching.set_exception(response)
             return
@@ -246,7 +246,7 @@ class ReplicaFetcher:
         except Exception as error:
             fetching.set_exception(error)
         finally:
-            # Deleted because the error's traceback refers to this frame.
+            # Delete the error, because its traceback refers to this frame.
             del fetching
 
     def _connected(self) -> Client:

@@ -113,11 +113,11 @@ class ReplicaManager:
                     yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
-        """The partition, or None if this broker has no replica of it. `missing` returns the reason."""
+        """Return the partition, or None if this broker has no replica of it. `missing` returns the reason."""
         return self._partitions.get((topic, partition))
 
     def missing(self, topic: str, partition: int) -> ErrorCode:
-        """The error for a partition that `get` did not find."""
+        """Return the error for a partition that `get` did not find."""
         if (topic, partition) in self._offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self._metadata.partition(topic, partition) is not None:
@@ -134,7 +134,7 @@ class ReplicaManager:
 
     async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
         """Wait until no earlier operation on these partitions (topic, number, topic ID) is pending on disk,
-        so that `lead` and `follow` may be called. They return None if the operation is refused.
+        so that `lead` and `follow` may be called. Both return None if the disk rejects the operation.
 
         Directories of an earlier topic of the same name, deleted while this broker was offline, are set
         aside.
@@ -177,7 +177,7 @@ class ReplicaManager:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Configured before it becomes leader, because it must not commit while the ISR is too small.
+                # Configure it before it becomes leader: it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held
@@ -194,7 +194,7 @@ class ReplicaManager:
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
     ) -> Partition | None:
-        """Become follower of a partition's leader (-1: none), otherwise as `lead`. Needs `fetching`."""
+        """Become follower of a partition's leader (-1: none), otherwise like `lead`. Needs `fetching`."""
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
@@ -274,8 +274,7 @@ class ReplicaManager:
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
         """Drop partitions and delete their logs. Return once the logs cannot reappear after a crash, with the
-        errors of the partitions for which this is not certain. `turn` yields to the event loop, if the caller
-        shares it.
+        errors of the partitions for which this is not certain. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
         dropped = list(keys)
@@ -322,13 +321,13 @@ class ReplicaManager:
                 self._release(held, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def take_moved_high_watermarks(self) -> dict[tuple[str, int], int]:
-        """The high watermarks that changed since the previous call."""
+        """Return the high watermarks that changed since the previous call."""
         moved = {(held.topic, held.partition): held.high_watermark for held in self._moved}
         self._moved.clear()
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """The high watermarks of all partitions with a log on this broker, even if not in use."""
+        """Return the high watermarks of all partitions with a log on this broker, even if not in use."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 

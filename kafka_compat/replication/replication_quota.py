@@ -24,7 +24,7 @@ ALL: Final = "*"
 
 
 class ReplicationQuota:
-    """One direction of one broker: sent as a leader, or fetched as a follower."""
+    """One direction of a broker's replication: sent as a leader, or fetched as a follower."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
         self.bytes_per_s = UNLIMITED
@@ -84,7 +84,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """Both directions of one broker."""
+    """Quotas for both directions of one broker."""
 
     def __init__(self, broker_id: int, windows: int = 11, window_ms: int = 1000) -> None:
         self.leader = ReplicationQuota(windows, window_ms)

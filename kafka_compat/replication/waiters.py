@@ -1,7 +1,7 @@
 """Callbacks that are called once, when a partition reaches an offset, and listeners for every change of a
 partition.
 
-They are called during the append of another client. A failure is logged and does not affect that append.
+Callbacks run during the append of another client. A failure is logged and does not affect that append.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def guarded(callback: Callable[[T], None], argument: T) -> None:
 
 CallSoon = Callable[[Callable[[], None]], object]
 Partition = Any
-"""A `partition.Partition`, which imports this module."""
+"""A `partition.Partition`. That module imports this one."""
 
 
 class PartitionListener(Protocol):
@@ -79,7 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. As fast to test for truth as a dict."""
+    """The listeners of one partition, in order of addition. Its truth value is as fast as a dict's."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

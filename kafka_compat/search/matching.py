@@ -1,7 +1,7 @@
 """Decide whether a record matches the criteria of a search. No I/O.
 
-Criteria are bytes, so that records can be excluded without decoding, and entire batches without the bytes can
-be skipped.
+Criteria are bytes, so that records can be excluded without decoding them, and batches that lack the bytes can
+be skipped entirely.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOW: Final = (CONTAINS, IS, STARTS, NULL)
 
 
 class Needle(NamedTuple):
-    """Criterion for a key, a value or a header: a comparison in HOW, and the bytes (unused for NULL)."""
+    """Criterion for a key, a value or a header: a comparison from HOW, and the bytes (unused for NULL)."""
 
     how: str
     content: bytes = b""
@@ -79,4 +79,4 @@ class Match(NamedTuple):
 
 
 EVERY: Final = Match()
-"""Every record."""
+"""Matches every record."""

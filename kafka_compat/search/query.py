@@ -16,7 +16,7 @@ from kafka_compat.search.matching import CONTAINS, HOW, NULL, Match, Needle
 LIMIT: Final = 50
 LIMIT_MAX: Final = 500
 PARTITIONS_MAX: Final = 256
-"""Maximum partitions of one search: the links contain the remaining range of each."""
+"""Maximum number of partitions in one search, because links contain the remaining range of each."""
 NEWEST: Final = "newest"
 OLDEST: Final = "oldest"
 COMMITTED: Final = "read_committed"
@@ -57,7 +57,7 @@ PARAMETERS: Final = {
 
 
 class BadQuery(ValueError):
-    """An invalid parameter; the text contains its name and the valid values."""
+    """An invalid parameter. The text contains the parameter's name and the valid values."""
 
 
 class Query(NamedTuple):

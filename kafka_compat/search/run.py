@@ -18,11 +18,11 @@ KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
 """Minimum bytes kept of each key, value and header in a list."""
 _ALL_KEPT_BYTES: Final = 1024 * 1024
-"""Approximate total of kept bytes: a large response blocks the event loop."""
+"""Approximate total of kept bytes, limited because a large response blocks the event loop."""
 
 
 _BREATH_S: Final = 0.00005
-"""Long enough for another thread to wake up."""
+"""Time in which another thread can wake up."""
 
 
 class Outcome(NamedTuple):
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise, it waits for Python's switch interval, 5 ms, at each return from the
-    kernel: several times per client request.
+    """Let the event loop run. Otherwise, the loop waits for Python's switch interval, 5 ms, at each return
+    from the kernel: several times per client request.
     """
     time.sleep(_BREATH_S)
 

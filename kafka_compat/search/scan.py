@@ -1,7 +1,7 @@
 """Find the matching records in a chunk of a partition's bytes, within bounds. No I/O.
 
-Scans run in another thread, since decompression and iteration take long. Transaction markers are skipped; so
-are records of aborted transactions with read_committed.
+Scans run in another thread, since decompression and iteration take long. Transaction markers are skipped.
+With read_committed, records of aborted transactions are skipped as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer
 
 WHOLE: Final = 1 << 62
-"""Keep all of each record."""
+"""Value of `kept_bytes` to keep records entirely."""
 
 
 RECORDS_AT_ONCE: Final = 256
@@ -71,14 +71,14 @@ class Scanned(NamedTuple):
 
     records: Sequence[Found]
     first: int | None
-    """Where the first batch begins, or with `newest` the first record that fit the limit; None if nothing was
+    """Offset of the first batch or, with `newest`, of the first record within the limit; None if nothing was
     in range.
     """
     next_offset: int
     was_cut: bool
     """Whether more records matched than the limit."""
     edge_ms: int
-    """Time of the last record scanned: those beyond are probably not older, or with `newest` not newer."""
+    """Timestamp of the last record scanned. Records beyond are probably not older (`newest`: not newer)."""
     batch_bytes: int
     """Size of the batches, uncompressed if they were decompressed."""
     record_count: int
@@ -135,7 +135,7 @@ class _Scan:
         self._rare = wanted.match.rare()
         self._found: deque[Found] = deque()
         self._first: int | None = None
-        """Where the first batch begins."""
+        """Offset at which the first batch begins."""
         self.next_offset = wanted.first
         self._edge_ms = -1
         self._bytes = 0

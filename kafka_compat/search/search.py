@@ -1,7 +1,7 @@
 """State of a search through the partitions of a topic: the next read, and the records found so far. No I/O.
 
-Records are returned oldest first or newest first: within a partition by offset, across partitions by time. A
-request ends when it has found `limit` records, when no offsets are left, or when its budget is used up; its
+Records are returned oldest first or newest first, by offset within a partition and by time across partitions.
+A request ends when it has found `limit` records, when no offsets are left, or when its budget is used up; its
 cursor then contains the position for the next request.
 
 Rules
@@ -24,7 +24,7 @@ from kafka_compat.search.scan import Found, Problem, Scanned, Wanted
 
 READ_BYTES_MIN: Final = 32 * 1024
 READ_BYTES_MAX: Final = 256 * 1024
-"""Bounds the time in the worker thread, which others wait for, too."""
+"""Size of a read. Limits the time in the worker thread, which others also wait for."""
 _SPAN_MAX: Final = 1_000_000
 """Maximum offsets of one window."""
 _SPAN_MIN: Final = 64
@@ -161,7 +161,7 @@ class Search:
         return Read(offset, stream.read_bytes, wanted)
 
     def nothing(self, read: Read) -> None:
-        """Note that a partition has no batches in the wanted range or after it."""
+        """Record that a partition has no batches in the requested range or after it."""
         stream = self._stream(read)
         self._has_moved = True
         stream.window = None

@@ -1,4 +1,4 @@
-"""Read a topic's partitions, locally if this process leads them, else from their leaders."""
+"""Read a topic's partitions, locally if this process leads them, otherwise from their leaders."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)
 
 
 class Unreadable(Exception):
-    """A partition cannot be read; the text gives the reason."""
+    """A partition cannot be read. The text states the reason."""
 
 
 class Content(NamedTuple):
-    """Batches starting at an offset, which `load` reads in another thread. `aborted` contains the (producer
+    """Batches starting at an offset. `load` reads them, in another thread. `aborted` contains the (producer
     id, first offset) of transactions whose records are skipped.
     """
 
@@ -58,8 +58,8 @@ class Source:
         *,
         committed: bool,
     ) -> None:
-        """`leader_of` returns a partition's leader or None, `led` the partitions that this process leads.
-        With `committed`, records of open and aborted transactions are skipped.
+        """`leader_of` returns a partition's leader or None; `led` returns the partitions that this process
+        leads. With `committed`, records of open and aborted transactions are skipped.
         """
         self._topic = topic
         self._leader_of = leader_of
@@ -82,7 +82,7 @@ class Source:
     def _bounds_here(
         self, partitions: Iterable[int]
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
-        """Bounds known here, and the other partitions with their epochs, by leader."""
+        """Return the bounds known here, and the other partitions with their epochs, by leader."""
         found: dict[int, _Bounds] = {}
         remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):
@@ -137,7 +137,7 @@ class Source:
         return offset if offset >= 0 else None
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
-        """Complete batches starting at `offset`, or at the next batch; None without batches. Aborted
+        """Complete batches starting at `offset`, or at the next batch; None if there are none. Aborted
         transactions are listed up to `end`. Raises Unreadable.
         """
         led = self._led(partition)

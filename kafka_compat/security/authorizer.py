@@ -1,6 +1,6 @@
 """Interface of an authorizer: operations on resources, by their numbers in the protocol (KIP-11).
 
-`ctx.services.authorizer` is a broker's authorizer; if it is None, every request is allowed.
+`ctx.services.authorizer` is a broker's authorizer; without one (None), every request is allowed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether `principal`, from the address `host`, may execute the operation on the resource.
 
-        `logged`: write the decision to the audit log. As in Kafka, denials are not logged by checks that only
+        `logged` writes the decision to the audit log. As in Kafka, denials are not logged by checks that only
         filter a response.
         """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class SaslLogin(NamedTuple):
     """A broker's credentials for other brokers; `new_client` receives the dialed host name.
 
-    `asks_others`: the first token may be fetched from a KDC, so it is created in another thread.
+    `asks_others` means that the first token may be fetched from a KDC, so it is created in another thread.
     """
 
     mechanism: str
@@ -23,7 +23,7 @@ class SaslLogin(NamedTuple):
 
 
 class BrokerSecurity(NamedTuple):
-    """TLS and SASL for connections between brokers; both are None for PLAINTEXT. `tls` returns the current
+    """TLS and SASL for connections between brokers. Both are None for PLAINTEXT. `tls` returns the current
     context.
     """
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 NO_RENEGOTIATION: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
-"""Not a suite but a signal that OpenSSL always sends; Java lists it."""
+"""A signal rather than a suite. OpenSSL always sends it, and Java lists it."""
 
 _JAVA_NAME: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+?)(?:_(?P<hash>SHA\d*))?")
 _CIPHERS: Final = (
@@ -25,7 +25,7 @@ _CIPHERS: Final = (
 
 def openssl_name(suite: str) -> str | None:
     """OpenSSL's name of a suite given by either name; None for suites unknown to OpenSSL, or without
-    encryption or authentication. TLS 1.3 names are the same in both, and begin with TLS_.
+    encryption or authentication. Names of TLS 1.3 suites are the same in both, and begin with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -60,7 +60,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # OpenSSL's names omit the only hash of ChaCha20 suites, and RSA key exchange.
+    # Add what OpenSSL's names omit: the only hash of ChaCha20 suites, and RSA key exchange.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def first(data: bytes, offset: int = 0) -> Element:
-    """The first element of the data; later data are ignored. Raises ValueError if the element is invalid."""
+    """The first element of the data. Later data is ignored. Raises ValueError if the element is invalid."""
     try:
         tag, length, start = data[offset], data[offset + 1], offset + 2
         if tag & 0x1F == 0x1F:

@@ -32,7 +32,7 @@ def subject(certificate: bytes) -> bytes:
     fields = der.sequence(der.sequence(certificate)[0].whole)
     if fields and fields[0].tag == _VERSION:
         del fields[0]
-    # serialNumber, signature, issuer, validity, subject
+    # The fields are serialNumber, signature, issuer, validity and subject.
     if len(fields) < 5:
         raise ValueError("DER: not a certificate")
     return fields[4].whole
@@ -62,7 +62,7 @@ def _decoded(content: bytes) -> str:
         except UnicodeDecodeError as error:
             start, end = error.start, error.end
         if left[start] == 0xED and start + 1 < len(left) and 0xA0 <= left[start + 1] < 0xC0:
-            # Java combines the halves of a surrogate pair.
+            # Combine the halves of a surrogate pair, as Java does.
             end = start + (3 if start + 2 < len(left) and 0x80 <= left[start + 2] < 0xC0 else 2)
         text += str(left[:start], "utf-8") + "\ufffd"
         left = left[end:]
@@ -70,7 +70,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Java trims carriage returns like blanks at both ends.
+    # Trim carriage returns like blanks at both ends, as Java does.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

@@ -64,7 +64,7 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 async def take_over(path: str, store: MetadataStore) -> None:
     """Import the users in a file, unless already imported. Raises StartupError for an invalid file.
 
-    A missing file is assumed to have been imported; this is logged, and the broker starts.
+    A missing file is assumed to have been imported. This is logged, and the broker starts.
     """
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Written last: after an earlier crash, the import is repeated with the same result.
+    # Write this last, because after an earlier crash the import is repeated with the same result.
     await store.ensure(mark)
     log.info("Imported users from %s (total: %d)", path, len(users))
 

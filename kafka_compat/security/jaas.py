@@ -39,7 +39,7 @@ class LoginModule(NamedTuple):
     options: dict[str, str]
 
     def __repr__(self) -> str:
-        """Text without the options, which are secret."""
+        """Text without the options, because they are secret."""
         return f"LoginModule({self.name})"
 
 

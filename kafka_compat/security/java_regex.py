@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Escaped, since Python reserves doubled characters for future use.
+            # Escape it, because Python reserves doubled characters for future use.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 
@@ -159,7 +159,7 @@ class _Translation:
         if char in "123456789A":
             return f"\\{char}"
         if char in "bB":
-            # Unlike in \w, letters of all scripts form words here.
+            # Use letters of all scripts, which form words here, unlike in \w.
             return f"(?u:\\{char})"
         if char == "z":
             return r"\Z"

@@ -1,6 +1,6 @@
-"""Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
+"""Java's own key store formats: JKS, and JCEKS with the same structure and stronger key protection.
 
-The only specification of these formats is Java's behavior. All numbers are big-endian. No I/O; only JCEKS
+Java's behavior is the only specification of these formats. All numbers are big-endian. No I/O; only JCEKS
 requires `cryptography`.
 """
 
@@ -50,7 +50,7 @@ def is_jks(data: bytes) -> bool:
 
 
 def parse(data: bytes, password: str | None) -> JksStore:
-    """Parse a store. Without a password, its integrity is not checked, like in Java for trust stores.
+    """Parse a store. Without a password, its integrity is not checked, as in Java for trust stores.
 
     Raises WrongPassword, and ValueError for other formats.
     """
@@ -95,7 +95,7 @@ class _Reader:
         for _ in range(count):
             (tag,) = struct.unpack(">i", self._take(4))
             alias = self._text()
-            self._take(8)  # the creation time
+            self._take(8)  # Skip the creation time.
             if tag == _PRIVATE_KEY:
                 protected = self._sized()
                 (length,) = struct.unpack(">i", self._take(4))
@@ -110,7 +110,7 @@ class _Reader:
 
     def _certificate(self) -> bytes:
         if self._version == 2:
-            self._text()  # X.509
+            self._text()  # Skip the certificate type, X.509.
         return self._sized()
 
     def _text(self) -> str:
@@ -158,7 +158,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not use")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Java's attempt to reverse the half has a bug, which is reproduced here.
+        # Reproduce the bug in Java's attempt to reverse the half.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -89,7 +89,7 @@ def _filled(format: str, parameters: Sequence[str]) -> str:
 
 
 def _replacement(text: str, match: re.Match[str]) -> str:
-    """The replacement for a match as in Java's Matcher: `$1` is a group, a backslash quotes a character."""
+    """The replacement for a match, as in Java's Matcher: `$1` is a group, a backslash quotes a character."""
 
     def part(found: re.Match[str]) -> str:
         escaped, group = found[1], found[2]

@@ -7,7 +7,7 @@ import binascii
 import re
 from typing import Final, NamedTuple
 
-# In settings, a block may be on one line, with spaces in place of line breaks.
+# Accept spaces for line breaks, because a block in settings may be on one line.
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _HEADER: Final = re.compile(r"\s*[A-Za-z0-9-]+:[^\r\n]*[\r\n]+")
 

@@ -16,8 +16,8 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """A client authenticated by a delegation token of that user. It equals the user, and has the same rights
-    except to request tokens.
+    """A client authenticated by a delegation token of that user. Equal to the user, with the same rights
+    except the right to request tokens.
     """
 
     __slots__ = ()

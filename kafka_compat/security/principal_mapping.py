@@ -39,12 +39,12 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Kafka matches the entire name, and then replaces every match of the pattern in the name.
+        # Like Kafka, match the entire name, and then replace every match of the pattern in the name.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _all_replaced(self, name: str) -> str:
-        # After an empty match `re.sub` tries the same position again; Java moves on.
+        # After an empty match, advance as Java does; `re.sub` would try the same position again.
         result, end, begin = "", 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)):
             found = (part if isinstance(part, str) else match[part] or "" for part in self.parts)

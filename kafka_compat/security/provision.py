@@ -29,7 +29,7 @@ from kafka_compat.security.first_users import Users
 AUTHORITY_DAYS: Final = 3650
 _COMMON_NAME_MAX: Final = 64
 _CLOCKS_APART: Final = timedelta(hours=1)
-"""Tolerated clock difference of peers that verify a new certificate."""
+"""Tolerated clock difference between this machine and peers that verify a new certificate."""
 
 
 class Issued(NamedTuple):
@@ -40,7 +40,7 @@ class Issued(NamedTuple):
 
 
 class NewAuthority:
-    """A certificate authority for brokers' certificates, which cannot sign other authorities."""
+    """A certificate authority for brokers' certificates. It cannot sign other authorities."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self._now = now
@@ -157,7 +157,7 @@ class Wish(NamedTuple):
     """A request for files in `folder`, an absolute path.
 
     `advertised` contains an address for each broker, `hosts` additional names and addresses of the machines,
-    `users` all users except admin. `everywhere`: brokers listen on all interfaces instead of 127.0.0.1.
+    `users` all users except admin. With `everywhere`, brokers listen on all interfaces instead of 127.0.0.1.
     """
 
     folder: PurePath
@@ -338,7 +338,7 @@ def _java(access: Access) -> str:
         "sasl.mechanism": MECHANISM,
         "sasl.jaas.config": jaas(access.user, access.password),
         "ssl.truststore.type": "PEM",
-        # Included, so that the file can be copied to other machines.
+        # Include the certificate, so that the file can be copied to other machines.
         "ssl.truststore.certificates": access.authority,
     }
     about = (
@@ -444,7 +444,7 @@ def _spark(access: Access) -> str:
         "kafka.sasl.mechanism": MECHANISM,
         "kafka.sasl.jaas.config": jaas(access.user, access.password),
         "kafka.ssl.truststore.type": "PEM",
-        # Included, since executors on other machines do not have the file.
+        # Include the certificate, because executors on other machines do not have the file.
         "kafka.ssl.truststore.certificates": access.authority,
     }
     lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())

@@ -22,7 +22,7 @@ class Credential(NamedTuple):
     iterations: int
 
     def __repr__(self) -> str:
-        """Text without the keys, since it may be logged."""
+        """Text without the keys, because it may be logged."""
         return f"Credential(iterations={self.iterations})"
 
 

@@ -94,7 +94,7 @@ class ScramCredentials:
     async def alter(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> dict[str, KafkaError | None]:
-        """Change users, and return None for each stored user, or the reason why the user is unchanged."""
+        """Change users. Return None for each changed user, or the reason why the user is unchanged."""
         users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:

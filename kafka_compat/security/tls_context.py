@@ -46,8 +46,8 @@ class TlsContext:
     """
 
     def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
-        """Read the files. `between_brokers`: the listener is used between brokers, so test that its client
-        side can connect to its server side. Raises ConfigError.
+        """Read the files. `between_brokers` tests that the listener's client side can connect to its server
+        side. Raises ConfigError.
         """
         self.settings = settings
         self._between_brokers = between_brokers
@@ -79,15 +79,15 @@ class TlsContext:
         return self.client_for(self.settings.verify_host_name)
 
     def client_for(self, verify_host_name: bool) -> ssl.SSLContext:
-        """As `client`, with or without host name verification. Raises ConfigError."""
+        """Like `client`, with or without host name verification. Raises ConfigError."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = verify_host_name
         self._trust(context)
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """The negotiated cipher suite if the connection must be closed because ssl.cipher.suites lacks it,
-        else None.
+        """The negotiated cipher suite if it is not in ssl.cipher.suites, so that the connection must be
+        closed; else None.
 
         Python before 3.15 cannot restrict TLS 1.3 suites, so OpenSSL negotiates its first suite that the
         client supports.
@@ -114,7 +114,7 @@ class TlsContext:
         renewed = TlsContext(settings, between_brokers=self._between_brokers)
         check_changes(settings, self.stores, renewed.stores)
         if self._between_brokers:
-            # Trust both: old and new certificates coexist while brokers are updated one by one.
+            # Check both directions: old and new certificates coexist while brokers are updated one by one.
             check_handshake(self, renewed)
             check_handshake(renewed, self)
         return renewed
@@ -223,7 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # In TLS 1.3 the client completes the handshake before the server verifies its certificate.
+                # In TLS 1.3, the client completes the handshake before the server verifies its certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass
@@ -279,8 +279,8 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """A path from which OpenSSL can read `content` once: in memory on Linux, elsewhere a file that only this
-    user can read, and that is deleted immediately.
+    """A path from which OpenSSL can read `content` once: in memory on Linux; elsewhere a file that only this
+    user can read and that is deleted immediately.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)
@@ -302,7 +302,7 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
 
 
 def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
-    """Raise ConfigError if a listener may not replace `old` with `new`: for another subject without
+    """Raise ConfigError if a listener may not replace `old` with `new`: for a different subject without
     ssl.allow.dn.changes, fewer host names without ssl.allow.san.changes, and added stores.
     """
     if old.keys and not new.keys:

@@ -167,7 +167,7 @@ def _trust_store(settings: ListenerConfig) -> TrustStoreSettings | None:
 
 
 def _trust_store_problems(store: TrustStoreSettings) -> Iterator[tuple[str, str]]:
-    """As `_key_store_problems`."""
+    """Like `_key_store_problems`."""
     has_certificates, has_location = store.certificates is not None, store.location is not None
     pem, has_password = store.type == "PEM", store.password is not None
     if has_certificates and not pem:
@@ -188,7 +188,7 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Java ignores the case of types, except for Kafka's type PEM.
+    # Ignore the case of types, as Java does, except for Kafka's type PEM.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
@@ -213,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Java enables all protocols of the ssl.protocol context, up to the named version.
+        # Like Java, enable all protocols of the ssl.protocol context, up to the named version.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:
@@ -235,7 +235,7 @@ def _cipher_suites(settings: ListenerConfig) -> tuple[str, ...]:
     given = settings.list(name)
     if not given:
         return ()
-    from kafka_compat.security import cipher_suites  # OpenSSL, which is slow to load
+    from kafka_compat.security import cipher_suites  # Imported here because it loads OpenSSL, which is slow.
 
     try:
         return cipher_suites.openssl_names(given)

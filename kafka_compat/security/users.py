@@ -58,7 +58,7 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # The text is not logged: passwords could be tested against it.
+                    # Do not log the text, because passwords could be tested against it.
                     log.error("User %r cannot log in with %s: %s is malformed", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials

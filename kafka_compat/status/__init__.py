@@ -1,1 +1,1 @@
-"""State and problems of a cluster, for `kafka-compat status`, in separate steps: observe, judge, draw."""
+"""State and problems of a cluster, for `kafka-compat status`, in separate steps: observe, evaluate, draw."""

@@ -10,11 +10,11 @@ from kafka_compat.status.rules import Problem
 from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Rates, Snapshot, Topic
 
 VERSION: Final = 1
-"""Version of the format; added fields do not change it."""
+"""Version of the format. Added fields do not change the version."""
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """The snapshot as JSON; null means unknown."""
+    """The snapshot as JSON. null means unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),

@@ -29,7 +29,7 @@ _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 12, "2.7"),
     (ApiKey.FETCH, 11, "2.3-2.6"),
 )
-"""An API, the version of it that a release introduced, and the release."""
+"""An API, a version of it, and the release that introduced this version."""
 _OLDER: Final = "<2.3"
 
 
@@ -53,11 +53,11 @@ _CONFIGS_AT_ONCE: Final = 5000
 
 Versions = dict[int, tuple[int, int]]
 Sizes = dict[TopicPartition, dict[int, int]]
-"""For each partition: broker -> bytes of its replica."""
+"""Maps each partition to the bytes of its replica on each broker."""
 
 
 class Unreachable(Exception):
-    """None of the known brokers responds; the text contains each broker with the reason."""
+    """None of the known brokers responds. The text contains each broker with the reason."""
 
 
 class Observer:
@@ -67,9 +67,9 @@ class Observer:
         """Create an observer without connections."""
         self._cluster = cluster
         self._answered = 0
-        """The node that described the cluster last."""
+        """The node that described the cluster most recently."""
         self._faults: dict[int, str] = {}
-        """Node -> why it counts as down, within one snapshot."""
+        """Maps each node that counts as down in this snapshot to the reason."""
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
@@ -127,14 +127,14 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Note that data could not be queried, or were not reported."""
+        """Record that data could not be queried, or was not reported."""
         self._missing[text] = None
 
     # --- cluster
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
-        """Why each address does not respond, or has no brokers."""
+        """Reasons why each address does not respond, or has no brokers."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Brokers may have the addresses in bootstrap.servers.
+                # Omit duplicates, because brokers may have the addresses in bootstrap.servers.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -153,7 +153,7 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """As `ask`, for all topics, without creating any."""
+        """Like `ask`, for all topics, without creating any."""
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -164,7 +164,7 @@ class Observer:
 
     def _versions(self, node: Node) -> Versions | None:
         """The API versions of a broker; None if it does not respond."""
-        # Retried, since a persistent connection may have been closed.
+        # Send a request with retries first, because a persistent connection may have been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
         return self._cluster.api_versions(node.node_id, _CALL)
@@ -238,7 +238,7 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas that reassignments add; queried only if replicas seem to be missing."""
+        """The replicas that reassignments add. Queried only if replicas seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
@@ -277,7 +277,7 @@ class Observer:
             if answer is None:
                 continue
             if answer.error_code or not answer.results:
-                # Before version 3, an empty response is the only sign of missing authorization.
+                # In versions 0 to 2, an empty response is the only sign of missing authorization.
                 why = ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name
                 if answer.error_code:
                     why = known_code(answer.error_code).name
@@ -291,7 +291,7 @@ class Observer:
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
-    """Broker -> topic -> partitions that it leads."""
+    """Maps each broker to the partitions that it leads, by topic."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
@@ -325,7 +325,7 @@ def _reason(error: Exception) -> str:
 
 _GROUPS_AT_ONCE: Final = 1000
 _SEVERAL_GROUPS: Final = 8
-"""The first version of OffsetFetch that takes several groups (KIP-709)."""
+"""The first version of OffsetFetch that supports several groups (KIP-709)."""
 _NEW_PROTOCOL: Final = "consumer"
 _CLASSIC: Final = ("", "classic")
 
@@ -394,7 +394,7 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-    """Group, error code, topics of each response."""
+    """Group, error code and topics of each response."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:

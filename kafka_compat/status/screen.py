@@ -23,9 +23,9 @@ _UNKNOWN: Final = "-"
 _GAP: Final = 2
 _FLEXIBLE_MIN: Final = 8
 _LINES_OF_HEADINGS: Final = 2
-"""Including the empty line before."""
+"""Lines of a heading, including the empty line before it."""
 _LINES_PER_PROBLEM: Final = 6
-"""On a terminal, one problem is shown for so many lines; it may take two or three."""
+"""On a terminal, one problem is shown for this many lines; a problem may take two or three lines."""
 _PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """The number of rows for each table, given the available lines: rows are assigned in turn while they fit
-    together with the column titles and the lines that count hidden rows.
+    """The number of rows for each table, given the available lines. Tables get rows in turn, as long as the
+    rows fit together with the column titles and the lines that count hidden rows.
     """
     found = [0] * len(needs)
     grows = True

@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker, without an address if known only from replica lists. `release` is the newest Kafka release
-    whose APIs it supports; `fault` is the reason why it counts as down.
+    """A broker. It has no address if it is known only from replica lists. `release` is the newest Kafka
+    release whose APIs it supports; `fault` is the reason why it counts as down.
     """
 
     broker_id: int
@@ -89,11 +89,11 @@ class Partition(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """The number of offsets; exceeds the records if compacted or transactional."""
+        """The number of offsets. Exceeds the number of records if compacted or transactional."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """As kafka-topics counts: true also without a leader."""
+        """Whether the partition is under min ISR, as in kafka-topics: also if it has no leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 

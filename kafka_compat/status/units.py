@@ -12,7 +12,7 @@ def size(size_bytes: float) -> str:
     """`1.5 MiB`; whole bytes below a KiB."""
     value = float(size_bytes)
     for unit in _UNITS:
-        # Avoid 1024.0: use 1.0 of the next unit.
+        # Use 1.0 of the next unit rather than 1024.0.
         if value < _STEP - 0.05 or unit == _UNITS[-1]:
             break
         value /= _STEP

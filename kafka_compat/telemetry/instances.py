@@ -4,13 +4,14 @@ ClientMetricsManager).
 Rules
 1. An instance becomes known with its first request. Any id is accepted, since another broker may have
    assigned it. The instance is removed when its connection is closed, or after three of its intervals (at
-   least a minute) without a request. If there are too many, the longest silent instance is removed.
-2. Its subscription is computed when it becomes known, and again after subscriptions have changed. The
-   instance may then request its subscription immediately, to learn of the change.
-3. It may request its subscription once per interval, and immediately after a push that failed because of an
-   outdated subscription or compression.
-4. It may push once per interval, and immediately after a request for its subscription, except for an early
-   request after a failed push. The last push is allowed at any time.
+   least a minute) without a request. If there are too many instances, the one that was silent longest is
+   removed.
+2. An instance's subscription is computed when it becomes known, and again after subscriptions have changed.
+   The instance may then request its subscription immediately, to learn of the change.
+3. An instance may request its subscription once per interval, and immediately after a push that failed
+   because of an outdated subscription or compression.
+4. An instance may push once per interval, and immediately after a request for its subscription, except for an
+   early request after a failed push. The last push is allowed at any time.
 5. After the last push, further pushes are rejected.
 
 No I/O: callers pass the time in milliseconds of a monotonic clock.
@@ -63,16 +64,16 @@ class ClientInstance:
     def __init__(self, asked_for: Wanted, version: int) -> None:
         self.wanted = asked_for
         self.version = version
-        """The version of the subscriptions from which this was computed."""
+        """The version of the subscriptions from which the instance's subscription was computed."""
         self.is_terminating = False
         self.last_error = ErrorCode.NONE
         self.forgotten_ms = 0
-        """When it is removed, unless it sends a request before."""
+        """Time at which the instance is removed, unless it sends a request earlier."""
         self._asked_ms = self._pushed_ms = _NEVER
 
     @property
     def shown_for_ms(self) -> int:
-        """Time for which its pushed metrics are current."""
+        """Time for which the pushed metrics are current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
@@ -100,7 +101,7 @@ class ClientInstances:
         self._max_bytes = max_bytes
         self._instances_max = instances_max
         self._known: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        """In order of the last request, the oldest first."""
+        """Instances in the order of their last requests, the oldest first."""
         self._subscriptions: Collection[Subscription] = ()
         self._version = 0
 

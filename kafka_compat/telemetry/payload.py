@@ -29,9 +29,9 @@ _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
 """Characters of all labels of a series."""
 _AROUND: Final = 4
-"""Characters around a label name and value: `="",`."""
+"""Characters added to a label name and value: `="",`."""
 _FIELDS_MAX: Final = 250_000
-"""Protobuf fields. A series with three labels has some twenty of them."""
+"""Maximum number of Protobuf fields. A series with three labels has some twenty."""
 _DELTA: Final = 1
 """Delta in OTLP's AggregationTemporality."""
 
@@ -46,7 +46,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class PushRefused(Exception):
-    """The payload cannot be read. `is_too_large`: the decompressed payload exceeds the limit."""
+    """The payload cannot be read. `is_too_large` means that the decompressed payload exceeds the limit."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason)
@@ -133,15 +133,15 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # The sample has no value, but for example OTLP's flag for a series that ended.
+            # Skip a sample without a value, such as one with OTLP's flag for a series that ended.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """The Prometheus name of a metric. Names that are not Kafka's get the prefix `client_`, so that no client
-    can add samples to the broker's families.
+    """The Prometheus name of a metric. Names other than Kafka's get the prefix `client_`, so that clients
+    cannot add samples to the broker's families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):
@@ -156,7 +156,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
         name = _NOT_IN_NAMES.sub("_", attribute.key[:_NAME_MAX])
         if not name or name[0].isdigit():
             name = "key_" + name
-        # Names that begin with two underscores are reserved by Prometheus.
+        # Add a prefix, because Prometheus reserves names that begin with two underscores.
         if name.startswith("__"):
             name = "key" + name
         kind = attribute.value.WhichOneof("value")
@@ -187,7 +187,7 @@ _SCALAR_BYTES: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4, _GROUP: 0, _GROUP_END: 
 
 
 def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
-    """The number of fields in a message of that kind, including nested messages, but at most `most + 1`.
+    """Count the fields in a message of that kind, including nested messages, up to `most + 1`.
 
     The official parser blocks the interpreter during its call: four MiB of empty messages, two bytes each,
     take 60 to 200 ms and 150 MiB. A limit on the number of fields bounds both. Fields are scanned in the
@@ -206,7 +206,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             tag, position = _varint(data, position)
             wire_type = tag & 7
             if tag <= 7:
-                # No field has the number 0.
+                # Stop, because no field has the number 0.
                 break
             if wire_type == _LENGTH:
                 size, position = _varint(data, position)
@@ -223,13 +223,13 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             else:
                 position += _SCALAR_BYTES[wire_type]
     except (IndexError, KeyError):
-        # Stop, since the bytes are invalid here.
+        # Stop, because the bytes are invalid here.
         pass
     return count
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number, and the position after it."""
+    """Decode a varint, and return it with the position after it."""
     value = data[position]
     position += 1
     if value < 128:

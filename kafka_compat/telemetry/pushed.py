@@ -7,7 +7,7 @@ Rules
 3. All clients together have at most `series_max` series. Series of one client beyond a tenth of this limit
    are dropped; at the limit, the clients with the oldest last pushes are removed.
 
-Times are milliseconds of a monotonic clock.
+Times are in milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PushedBy:
 
     def __init__(self, identity: Pairs) -> None:
         self.identity = identity
-        """Labels of all its series."""
+        """Labels of all the client's series."""
         self.about: Pairs = ()
         """Labels added to the client-identity sample."""
         self.gauges: dict[Series, float] = {}
@@ -58,11 +58,11 @@ class PushedMetrics:
     def __init__(self, series_max: int) -> None:
         self._series_max = series_max
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
-        """In order of the last push, the oldest first."""
+        """Clients in the order of their last pushes, the oldest first."""
         self.series = 0
         """The number of series."""
         self.left_out = 0
-        """The number of series left out so far."""
+        """The number of series dropped so far."""
         self._has_warned = False
 
     @property
@@ -73,7 +73,7 @@ class PushedMetrics:
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """Store the push of a client, which is current for this time."""
+        """Store the push of a client. Its metrics are current for this time."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)

@@ -1,7 +1,7 @@
 """Client-metrics resources in the metadata store, under /config/client-metrics.
 
 Apache Kafka stores them only in KRaft mode. Its ZooKeeper-mode brokers do not know that node and must not be
-notified of it: at an unknown entity type among the notices of /config/changes, they log an error and skip the
+notified of it: if a notice under /config/changes names an unknown entity type, they log an error and skip the
 following notices. Each change therefore also writes the parent node, which kafka-compat brokers watch.
 """
 

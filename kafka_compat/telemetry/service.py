@@ -87,7 +87,7 @@ class ClientTelemetry:
     # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Return the subscription of a client; see ClientInstances.ask."""
+        """Return the subscription of a client. See ClientInstances.ask."""
         return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
 
     def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:
@@ -117,7 +117,7 @@ class ClientTelemetry:
 
 
 def _identity(instance_id: UUID, client: Client) -> tuple[Pairs, Pairs]:
-    """The labels of all metrics of a client, and those added to its client-identity sample."""
+    """The labels of all metrics of a client, and the labels added to its client-identity sample."""
     values = (
         client.client_id or "",
         znodes.encode_topic_id(instance_id),

@@ -31,7 +31,7 @@ KEYS: Final = {
         ConfigKey(METRICS, "list", "", "medium", "cluster-wide"),
     )
 }
-"""The settings of a resource, by name."""
+"""Client-metrics settings, by name."""
 
 ABOUT: Final = {
     INTERVAL_MS: "How often clients push: milliseconds, from 100 to 3600000.",
@@ -123,7 +123,7 @@ def subscription(settings: Mapping[str, str]) -> Subscription:
 
 
 def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
-    # As in Java's split, which drops empty strings at the end.
+    # Drop empty strings at the end, as Java's split does.
     parts = text.split("=")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

@@ -31,9 +31,7 @@ class BrokerFailed(RuntimeError):
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data, which exits with the current process, even after a
-    kill.
-    """
+    """A `kafka-compat serve` process with temporary data. Exits with the current process, even if killed."""
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
         self.settings = dict(settings)
@@ -56,7 +54,7 @@ class BrokerProcess:
 
     @property
     def log(self) -> str:
-        """The standard error so far; empty after `end`."""
+        """The standard error output so far; empty after `end`."""
         if self._log.closed:
             return ""
         text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
@@ -133,7 +131,7 @@ class BrokerProcess:
         if self._child is not None and self._child.stdin is not None:
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
-            # The process may be paused.
+            # Resume it first, because the process may be paused.
             self._child.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_TIMEOUT_S)
@@ -159,12 +157,12 @@ def _text(value: object) -> str:
 
 
 _LOWEST, _HIGHEST = 10_000, 30_000
-"""Below the ephemeral ports, which clients could take between two starts of a broker."""
+"""First port to try, below the ephemeral ports, which clients could take between two starts of a broker."""
 _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """The first of so many consecutive free ports of 127.0.0.1. Raises OSError without such ports."""
+    """Find so many consecutive free ports of 127.0.0.1, and return the first. Raises OSError if none."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -194,13 +192,13 @@ _QUICK = {
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
-"""Groups do not wait for more members, and internal topics have a single partition."""
+"""Settings for tests: groups do not wait for more members, and internal topics have a single partition."""
 
 T = TypeVar("T")
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    # Imported here, since every run of pytest imports this file, but few use an event loop.
+    # Imported here, because every run of pytest imports this file, but few use an event loop.
     import asyncio
 
     return await asyncio.to_thread(function)
@@ -209,8 +207,8 @@ async def _in_thread(function: Callable[[], T]) -> T:
 class KafkaBroker:
     """A broker on a free port of 127.0.0.1, in its own process, which exits with this process.
 
-    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. The
-    data and the port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
+    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. Data
+    and port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
     """
 
     def __init__(
@@ -232,7 +230,7 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """0, for any free port."""
+        """Port to bind: 0, for any free port."""
         return 0
 
     # --- addresses and process
@@ -269,7 +267,7 @@ class KafkaBroker:
 
     @property
     def control(self) -> Control:
-        """Control API: operations that clients cannot perform, such as advancing time."""
+        """Control API, for operations that clients cannot perform, such as advancing time."""
         if self._control is None:
             raise RuntimeError("the broker was not started, or its settings disable the control API")
         return self._control
@@ -281,7 +279,7 @@ class KafkaBroker:
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
-    # --- topics and state; modules are imported on demand, so that this module is imported fast
+    # --- topics and state; modules are imported on demand, so that the import of this module is fast
 
     def topics(self) -> list[str]:
         """Names of the topics, without Kafka's internal topics."""
@@ -297,7 +295,7 @@ class KafkaBroker:
         replication_factor: int = -1,
         config: Mapping[str, object] | None = None,
     ) -> str:
-        """Create a topic, wait until clients can use it, and return its name; -1 replicas means the broker's
+        """Create a topic, wait until clients can use it, and return its name. -1 replicas means the broker's
         default. Raises TopicsFailed.
         """
         from kafka_compat.testing import topics
@@ -327,13 +325,13 @@ class KafkaBroker:
         return self
 
     def _keep_ports(self) -> None:
-        """Use the same ports at the next start, since clients know them."""
+        """Use the same ports at the next start, because clients use them."""
         self._process.settings["listeners"] = ",".join(
             f"{name}://{at['host']}:{at['port']}" for name, at in self._brokers[0]["listeners"].items()
         )
 
     def stop(self) -> None:
-        """Stop gracefully (SIGTERM): all data are on disk for the next start. Raises BrokerFailed."""
+        """Stop gracefully (SIGTERM): all data is on disk for the next start. Raises BrokerFailed."""
         self._process.stop()
 
     def kill(self) -> None:
@@ -385,7 +383,7 @@ class KafkaCluster(KafkaBroker):
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """As KafkaBroker."""
+        """Like KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
         super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)

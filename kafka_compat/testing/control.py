@@ -34,8 +34,8 @@ class Control:
 
     def advance(self, by: timedelta | float) -> int:
         """Advance the broker's time, by seconds if the argument is a number, and return the new time of day
-        in milliseconds. Retention, sessions, transactions and timestamps follow before this call returns.
-        Raises ControlFailed.
+        in milliseconds. Retention, sessions, transactions and timestamps have followed when this call
+        returns. Raises ControlFailed.
         """
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         return int(self.ask("POST", "/time", advance_ms=round(seconds * 1000))["now_ms"])
@@ -54,11 +54,11 @@ class Control:
 
     @contextlib.contextmanager
     def record(self) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-        """Record clients' requests and the responses in a block: use `with control.record() as recorded`,
-        then call `recorded()` in or after the block. Each request has `api`, `version`, `client_id`,
-        `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names in snake_case
-        and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Passwords and fetched records
-        are omitted.
+        """Record the requests of clients, and the responses to them, in a block: use `with control.record()
+        as recorded`, then call `recorded()` in or after the block. Each request has `api`, `version`,
+        `client_id`, `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names
+        in snake_case and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Passwords and
+        fetched records are omitted.
         """
         self.ask("POST", "/recording")
         kept: list[list[dict[str, Any]]] = []
@@ -76,7 +76,7 @@ class Control:
         """Make requests fail until the fault, a context manager, is removed.
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
-        `transactional_id`, `version`. Number of times: `skip`, `count`, `probability` with a `seed`. Effect:
+        `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
         `error` by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True`
         (connection closed before handling), or after handling `lose_answer=True` (connection closed without
         response), `cut=True` (after half of the response), `corrupt=True` (response with flipped bits).
@@ -127,7 +127,7 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/cut", **{"from": other})
 
     def cut_coordination(self, broker: int) -> None:
-        """Cut a broker off from the cluster's metadata store (in the role of ZooKeeper): its session expires
+        """Cut a broker off from the cluster's metadata store (which replaces ZooKeeper). Its session expires
         after zookeeper.session.timeout.ms. Raises ControlFailed.
         """
         self.ask("POST", f"/brokers/{broker}/cut", coordination=True)
@@ -138,7 +138,7 @@ class Control:
 
     def expire_session(self, broker: int) -> None:
         """Expire a broker's session with the cluster's metadata store: it registers again, and leaders may
-        move in between. Raises ControlFailed.
+        move in the meantime. Raises ControlFailed.
         """
         self.ask("POST", f"/brokers/{broker}/expire")
 
@@ -183,7 +183,7 @@ class Control:
         self.ask("POST", f"/topics/{quote(topic, '')}/{name}")
 
     def partition(self, topic: str, partition: int = 0) -> dict[str, Any]:
-        """A partition's `leader`, `leader_epoch`, `replicas`, and in-sync replicas (`isr`)."""
+        """Return a partition's `leader`, `leader_epoch`, `replicas`, and in-sync replicas (`isr`)."""
         return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
@@ -226,14 +226,14 @@ class Control:
         lag: int | None = None,
         timeout_s: float = 10.0,
     ) -> dict[str, Any]:
-        """Wait until a group has that state ("Stable", "Empty", …), so many members, and at most so many
-        uncommitted records. Returns the state, members and lag. Raises ControlFailed.
+        """Wait until a group has that state ("Stable", "Empty", …), this number of members, and at most this
+        many uncommitted records. Returns the state, members and lag. Raises ControlFailed.
         """
         wanted = {"state": state, "members": members, "lag": lag}
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until so many records of a topic can be read. Returns their number. Raises ControlFailed."""
+        """Wait until this many records of a topic can be read. Returns their number. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
@@ -264,17 +264,17 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """Number of requests that the fault has hit."""
+        """Number of requests affected by the fault."""
         shown = self._control.ask("GET", "/faults")
         return int(next(each["hits"] for each in shown if each["number"] == self.number))
 
     def await_hits(self, count: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Wait until the fault has hit so many requests. Raises ControlFailed."""
+        """Wait until the fault has affected this many requests. Raises ControlFailed."""
         query = urlencode({"hits": count, "timeout_ms": round(timeout_s * 1000)})
         self._control.ask("GET", f"/faults/{self.number}/await?{query}", waits_s=timeout_s)
 
     def remove(self) -> int:
-        """Remove the fault, and return the number of hits."""
+        """Remove the fault, and return the number of affected requests."""
         return int(self._control.ask("DELETE", f"/faults/{self.number}")["hits"])
 
     def __enter__(self) -> Self:

@@ -20,8 +20,8 @@ Entry = dict[str, Any]
 
 _TIMEOUT_S = 60.0
 _GIVEN = ("member_id", "producer_id", "topic_id")
-"""Suffixes of fields with ids that a broker assigns and clients then send. Another broker assigns different
-ones.
+"""Suffixes of fields with ids that a broker assigns and clients then send. A different broker assigns
+different ids.
 """
 
 
@@ -38,10 +38,10 @@ def load(path: str | Path) -> list[Entry]:
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Repeat the recorded requests, or a selection, over as many connections, and send each request after the
-    same responses as before. Returns the responses in the format of `response`, with None for missing
-    responses. All requests are sent to the first of `bootstrap_servers`. Raises OSError, and EOFError if it
-    disconnects.
+    """Repeat the recorded requests, or a selection, over the same number of connections. Each request is sent
+    after the same responses as before. Returns the responses in the format of `response`, with None for
+    missing responses. All requests are sent to the first of `bootstrap_servers`. Raises OSError, and EOFError
+    if it disconnects.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -55,7 +55,7 @@ class _Replay:
         """Positions of requests without a response yet, by connection."""
         self._answers: list[Any] = [None] * len(entries)
         self._ids: dict[Any, Any] = {}
-        """The current broker's ids, by those of the recorded one."""
+        """Maps ids from the recorded broker to ids from the current broker."""
 
     def run(self) -> list[Any]:
         with ExitStack() as stack:

@@ -47,7 +47,7 @@ def create(
             reason = f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip()
             raise TopicsFailed(f"cannot create {name}: {reason}")
         brokers, deadline_s = cluster.brokers(), time.monotonic() + _TIMEOUT_S
-        # The controller updates the brokers one after the other, and clients must request the update.
+        # Poll all brokers, because the controller updates them one after the other.
         while any(topic.error_code for topic in _topics(cluster, brokers, name)):
             if time.monotonic() > deadline_s:
                 raise TopicsFailed(f"some brokers do not know {name} after {_TIMEOUT_S:g} s")

@@ -59,7 +59,7 @@ CLUSTER: Final = Resource("CLUSTER", CLUSTER_NAME, "LITERAL")
 
 
 def pattern_of(text: str) -> str:
-    """The pattern type of that name. Raises Failure."""
+    """The pattern type with that name. Raises Failure."""
     if text.upper() not in PATTERNS:
         cause = f"Value [{text}] is not one of [ANY|MATCH|LITERAL|PREFIXED]"
     elif text.upper() == "UNKNOWN":
@@ -74,7 +74,7 @@ def pattern_of(text: str) -> str:
 
 
 def operation_of(text: str) -> str:
-    """The operation of that name; UNKNOWN for other names."""
+    """The operation with that name; UNKNOWN for other names."""
     upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
     return names.get(upper, "UNKNOWN")

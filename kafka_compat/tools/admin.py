@@ -1,4 +1,4 @@
-"""Connect a command to the cluster: the connection flags that all commands share."""
+"""Connect a command to the cluster, with the connection flags shared by all commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_compat.tools.options import Options
 T = TypeVar("T")
 
 TIMEOUT_MS: Final = 60_000
-"""The timeout that requests give brokers."""
+"""Timeout of brokers for requests."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
@@ -26,8 +26,8 @@ def cluster_of(
     properties: str = "command-property",
     client_id: str = "adminclient-1",
 ) -> Cluster:
-    """The cluster from the flags with these names: bootstrap servers, a file of client settings, single
-    settings. Raises Failure.
+    """Create the cluster from the flags with these names: bootstrap servers, a file of client settings,
+    single settings. Raises Failure.
     """
     return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
 
@@ -35,7 +35,7 @@ def cluster_of(
 def settings_of(
     options: Options, config: str = "command-config", properties: str = "command-property"
 ) -> dict[str, str]:
-    """Client settings: those of the file, then those of the command line. Raises Failure."""
+    """Client settings from the file, then from the command line. Raises Failure."""
     path = options.value(config)
     return ({} if path is None else settings_in(path)) | options.pairs(properties)
 
@@ -104,6 +104,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Whether all addresses of a list have a host and a port: the first check of Kafka's commands."""
+    """Whether all addresses of a list have a host and a port, the first check of Kafka's commands."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

@@ -116,7 +116,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Names of the resources of the kind with settings. Raises Failure."""
+    """Names of the resources of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()

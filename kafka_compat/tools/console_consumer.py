@@ -364,7 +364,7 @@ class _Columns:
         if self._delivery:
             columns.append(b"Delivery:NOT_PRESENT")
         if self._epoch:
-            # Kafka's command no longer knows the epoch at this point.
+            # Report that the epoch is missing, because Kafka's command no longer knows it at this point.
             columns.append(b"Epoch:NOT_PRESENT")
         if self._headers:
             shown = (

@@ -132,7 +132,7 @@ class _Console:
 
 
 def failure_of_producer(error: Exception) -> Failure:
-    """As `of_client`, also for the producer's own errors."""
+    """Like `of_client`, but also for the producer's own errors."""
     from kafka_compat.client.producer import RecordTooLarge
 
     if isinstance(error, RecordTooLarge):
@@ -301,7 +301,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):
-        # Read without a timeout, since the stream has no file descriptor.
+        # Read without a timeout, because the stream has no file descriptor.
         for line in _END_OF_LINE.split(sys.stdin.buffer.read().removesuffix(b"\n")):
             yield line.decode(errors="replace")
         return
@@ -311,7 +311,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # A two-byte line end may be split over two reads.
+            # Wait for more, because a two-byte line end may be split over two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

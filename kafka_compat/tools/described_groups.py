@@ -77,7 +77,7 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
 
 
 def _is_shown(group: Description, rows: int) -> bool:
-    """Print notes about the group's state, and return whether anything is left to show."""
+    """Print notes about the group's state, and return whether there are rows to show."""
     if group.state == DEAD:
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
     elif group.state == EMPTY:

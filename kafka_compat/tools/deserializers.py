@@ -54,17 +54,17 @@ def _uuid(content: bytes) -> str:
 
 
 def _bytes(content: bytes) -> str:
-    """As org.apache.kafka.common.utils.Bytes.toString."""
+    """Format like org.apache.kafka.common.utils.Bytes.toString."""
     return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02X}" for byte in content)
 
 
 def java_double(value: float) -> str:
-    """As Java's Double.toString."""
+    """Format like Java's Double.toString."""
     return _java_float(value, repr(value))
 
 
 def java_float(value: float) -> str:
-    """As Java's Float.toString, for a number with the precision of a float."""
+    """Format like Java's Float.toString. The number has the precision of a float."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if struct.pack(">f", float(text)) == struct.pack(">f", value):
@@ -108,7 +108,7 @@ _KNOWN: Final[dict[str, Deserializer]] = {
 
 
 def named(name: str) -> Deserializer | None:
-    """The deserializer of a class; None for an unknown class."""
+    """The deserializer with that class name; None for an unknown class."""
     if not name.startswith(_PACKAGE):
         return None
     return _KNOWN.get(name.removeprefix(_PACKAGE).removesuffix("Deserializer"))

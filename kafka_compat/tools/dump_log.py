@@ -1,6 +1,6 @@
 """kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Index files are read unchanged: corruption is shown, and an untrimmed index ends with preallocated zeros.
+Index files are read as they are: corruption is shown, and an untrimmed index ends with preallocated zeros.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BrokenSegment(Exception):
 
 @dataclass(slots=True)
 class Shown:
-    """Selection of what to print. `decoder` is None if keys and values are not printed."""
+    """Selects what to print. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -65,8 +65,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """Lines of one segment. `gaps`, complete once all lines are read, contains pairs of offsets around a gap
-    (-1 before the first offset), as Kafka's command reports them.
+    """Lines of one segment. `gaps` contains pairs of offsets around a gap (-1 before the first offset), as
+    Kafka's command reports them; it is complete once all lines are read.
     """
 
     path: str
@@ -140,7 +140,7 @@ def batches(
 
 
 def timestamp_type(header: BatchHeader) -> str:
-    """The timestamp type by the names of message.timestamp.type."""
+    """Timestamp types with the names of message.timestamp.type."""
     return "NoTimestampType" if header.magic == 0 else _TIMESTAMP_TYPES[header.timestamp_type]
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Per line: an error code, its exception in Kafka's clients, and our text for it."""
+"""Per line: an error code, its exception in Kafka's clients, and this project's text for the error."""
 
 
 class Failure(Exception):
@@ -39,7 +39,7 @@ def invalid_configuration(message: str) -> Failure:
 
 
 def executed(failure: Failure) -> Failure:
-    """The error wrapped like a background failure of Kafka's clients."""
+    """Wrap the error like a background failure of Kafka's clients."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
@@ -55,8 +55,8 @@ def in_background() -> Iterator[None]:
 
 
 def check(*results: Any, bare: bool = False) -> None:
-    """Raise the first error in these responses or parts of a response: wrapped like a background failure, or
-    `bare`.
+    """Raise the first error in these responses or parts of a response. The error is wrapped like a background
+    failure unless `bare` is set.
     """
     for result in results:
         if result.error_code:
@@ -65,7 +65,7 @@ def check(*results: Any, bare: bool = False) -> None:
 
 
 def java_int(text: str) -> int:
-    """The result of Integer.parseInt. Raises Failure."""
+    """Parse a number like Integer.parseInt. Raises Failure."""
     try:
         return int(text)
     except ValueError:

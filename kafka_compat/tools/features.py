@@ -46,7 +46,7 @@ _RELEASES: Final = (
 """The levels of metadata.version, from _FIRST on."""
 
 PRODUCTION: Final = "4.3-IV0"
-"""The last level that Kafka 4.3 runs without enabling unstable features."""
+"""The last level that Kafka 4.3 supports without unstable features."""
 
 _FEATURES: Final = {
     "kraft.version": (1, 21),
@@ -56,7 +56,7 @@ _FEATURES: Final = {
     "share.version": (1, 28),
     "streams.version": (1, 29),
 }
-"""The highest level of each feature, and the level of metadata.version from which new clusters have it."""
+"""The highest level of each feature, and the first metadata.version level at which new clusters use it."""
 
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 23}}
 
@@ -236,7 +236,7 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     for text in release:
         level = level_of(text)
         found = {_METADATA: level}
-        # Zeros are omitted, since a feature that is unknown at this level cannot be set to 0.
+        # Omit zeros, because a feature that is unknown at this level cannot be set to 0.
         found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
         print(" `metadata` is deprecated.")

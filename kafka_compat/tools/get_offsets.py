@@ -16,7 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""For tiered storage: brokers of Kafka 4.3 support it, in a request version not implemented here."""
+"""Specifications for tiered storage, supported by Kafka 4.3 brokers in a version not implemented here."""
 
 _TIMES: Final = {
     "latest": -1,
@@ -31,7 +31,7 @@ _NONE: Final = -1
 
 
 class _Terse(Exception):
-    """An error reported without its class."""
+    """An error that is reported without its class."""
 
 
 def run(arguments: list[str]) -> int:

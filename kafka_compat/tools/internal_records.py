@@ -80,7 +80,7 @@ def _value(value: Any, version: int) -> Any:
 
 
 def compact(value: Any) -> str:
-    """JSON without spaces, escaped as by Kafka's library."""
+    """Format JSON without spaces, with the escapes of Kafka's JSON library."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -115,7 +115,7 @@ class MissingKey(Exception):
 
 
 def text(record: Record) -> Texts:
-    """Key and value as UTF-8."""
+    """Decode key and value as UTF-8."""
     return _utf8(record.key), _utf8(record.value)
 
 
@@ -134,7 +134,7 @@ def of_transactions(record: Record) -> Texts:
 
 
 class _Decoded(NamedTuple):
-    """A decoded record. `value` is None for a tombstone, `data` is its JSON."""
+    """A decoded record. `value` is None for a tombstone; `data` is the value's JSON."""
 
     kind: int
     key: dict[str, Any]
@@ -175,7 +175,7 @@ def _of_coordinator(record: Record, classes: _Classes) -> Texts:
 
 
 def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
-    """A formatter that skips other records."""
+    """A formatter for records of one type, which skips other records."""
 
     def of(record: Consumed) -> bytes:
         try:

@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check(options: Options) -> int:
-    """The number of the election type."""
+    """Return the number of the election type."""
     missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
     if missing:
         raise Failure(_FAILED, f"Missing required option(s): {', '.join(missing)}")

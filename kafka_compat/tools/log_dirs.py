@@ -64,7 +64,7 @@ def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
 
 def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
     replicas = dict(each_partition(folder.topics))
-    # The order results from the two hash tables in Kafka's command.
+    # Reproduce the order that results from the two hash tables in Kafka's command.
     listed = show.java_order(replicas, show.partition_hash)
     shown = [partition for partition in listed if not topics or partition[0] in topics]
     return {

@@ -1,7 +1,7 @@
 """Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
-The help of a command, a file in `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
-`[Type: what]` an optional one, and a preceding `*` makes the flag required. The first line describes the
+The help of a command, a file in `help/`, also defines the flags: `--flag <Type: what>` has an argument,
+`[Type: what]` an optional argument, and a preceding `*` makes the flag required. The first line describes the
 command.
 """
 
@@ -36,12 +36,12 @@ class Flag(NamedTuple):
 
 
 class Options:
-    """The given flags and arguments. Values stay text until requested as another type."""
+    """The given flags and arguments. Values are texts until they are requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
-        """Parse the command line of `kafka-COMMAND`. `also` contains flags missing in the help, from older
-        Kafka releases or this project: names separated by blanks, ending in "=" if they take an argument. The
-        argument of a flag in `lists` is split at commas. Raises Failure where joptsimple would.
+        """Parse the command line of `kafka-COMMAND`. `also` contains flags that are missing in the help, from
+        older Kafka releases or this project: names separated by blanks, ending in "=" if the flag has an
+        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple would.
         """
         self.command = command
         self.arguments = arguments
@@ -90,7 +90,7 @@ class Options:
         return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
 
     def given(self, name: str) -> str:
-        """As `value`, but "" if the flag is missing."""
+        """Like `value`, but "" if the flag is missing."""
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
@@ -138,8 +138,8 @@ class Options:
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
-        """The name by which a flag was given, `new` if it is missing. For the old name, print the text
-        `warning`, which contains {old} and {new}, to stderr if stdout is machine-readable.
+        """Return the name by which a flag was given, or `new` if it is missing. For the old name, print
+        `warning`, which contains {old} and {new}; print it to stderr if stdout is machine-readable.
         """
         if not self.has(old):
             return new
@@ -187,7 +187,7 @@ class Options:
 
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
-    """The result of Java's Integer.valueOf or Long.valueOf for an option's argument. Raises Failure."""
+    """Parse an option's argument like Java's Integer.valueOf or Long.valueOf. Raises Failure."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
         return int(text)

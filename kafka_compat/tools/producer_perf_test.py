@@ -24,7 +24,7 @@ _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Latencies and throughput. Times are ms of one clock; sizes are bytes of record values.
+    """Latencies and throughput. Times are in ms of one clock; sizes are in bytes of record values.
     `of_steady_state`: only records after the warm-up.
     """
 
@@ -189,7 +189,7 @@ class _Test:
             print(f"Warmup first {self._warm_up} records. {text}", file=out)
 
     def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
-        """Process the result of a record. The tag contains the time sent, the size, and whether the record
+        """Process the result of a record. The tag contains the send time, the size, and whether the record
         belongs to the steady state.
         """
         if error is not None:
@@ -205,7 +205,7 @@ class _Test:
             print(line, file=self._out, flush=True)
 
     def send(self, producer: Producer, payload: Callable[[int], bytes], is_transactional: bool) -> None:
-        """Send all records. Raises as the producer does."""
+        """Send all records. Raises the producer's exceptions."""
         topic, throughput = self._given["topic"], float(self._given["throughput"])
         transaction_s = (self._given.integer("transaction-duration-ms") or _TRANSACTION_MS) / 1000
         start_s = began_s = time.monotonic()
@@ -328,7 +328,7 @@ def _settings(given: Arguments) -> dict[str, str]:
 
 
 def _print_metrics(total: dict[str, Any], client_id: str) -> None:
-    """Print the metrics of the Java producer that this producer also has."""
+    """Print the Java producer's metrics that this producer also has."""
     known = {
         "record-send-total": total["records"],
         "record-send-rate": total["records_per_s"],

@@ -50,7 +50,7 @@ _PAUSE_S: Final = 0.1
 
 
 class _Terse(Exception):
-    """An error reported without its class."""
+    """An error that is reported without its class."""
 
 
 def run(arguments: list[str]) -> int:
@@ -340,7 +340,7 @@ def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | Non
 
 
 def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
-    """As `replicas_of`, in one mapping. Raises Failure also for unknown topics."""
+    """Like `replicas_of`, but in one mapping. Also raises Failure for unknown topics."""
     found: Replicas = {}
     for topic, replicas in replicas_of(cluster, topics).items():
         if replicas is None:
@@ -363,8 +363,8 @@ def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
 def alter(
     cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
 ) -> dict[Partition, Failure]:
-    """Start reassignments, or cancel them if their value is None, and return the errors. `keeps_factor`:
-    reject changes of the replication factor (KIP-860). Raises Failure.
+    """Start reassignments, or cancel them if their value is None, and return the errors. `keeps_factor`
+    rejects changes of the replication factor (KIP-860). Raises Failure.
     """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,

@@ -17,7 +17,7 @@ _ANY: Final = "any"
 
 
 class Replica(NamedTuple):
-    """A replica on one broker; sorts in the order of Kafka's output."""
+    """A replica on one broker. Sorts in the order of Kafka's output."""
 
     broker: int
     topic: str
@@ -127,7 +127,7 @@ def read_brokers(text: str) -> list[int]:
 
 
 def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bool) -> Replicas:
-    """A proposed assignment of the same topics to these brokers. Raises Failure."""
+    """Propose an assignment of the same topics to these brokers. Raises Failure."""
     from kafka_compat.metadata.assignment import assign_replicas
 
     kept = {broker: rack if by_racks else None for broker, rack in racks.items()}
@@ -169,7 +169,7 @@ def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) ->
 
 
 class Move(NamedTuple):
-    """The brokers from which and to which a partition's data are copied."""
+    """The brokers from which and to which the data of a partition is copied."""
 
     sources: set[int]
     destinations: set[int]
@@ -188,7 +188,7 @@ def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replica
 
 
 def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
-    """The values of a topic's {leader,follower}.replication.throttled.replicas."""
+    """Values of {leader,follower}.replication.throttled.replicas for a topic."""
     mine = {index: move for (name, index), move in found.items() if name == topic}
     return (
         _listed((index, broker) for index, move in mine.items() for broker in move.sources),

@@ -1,4 +1,4 @@
-"""Table of commands, and functions to run a command: as `kafka-compat topics …`, or by its name in Kafka
+"""Table of commands, and functions to run a command: as `kafka-compat topics …`, or under its name in Kafka
 (`kafka-topics`, `kafka-topics.sh`).
 """
 
@@ -45,7 +45,7 @@ def tool_named(program: str) -> str | None:
 
 
 def tool_of(word: str) -> str | None:
-    """The command of that name, with or without "kafka-" and ".sh"; None for other names."""
+    """The command with that name, with or without "kafka-" and ".sh"; None for other names."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 
@@ -65,7 +65,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; prevent the interpreter from retrying at exit.
+        # The reader has closed the pipe. Prevent the interpreter from retrying the write at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = _BROKEN_PIPE
     return code

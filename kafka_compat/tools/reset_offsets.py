@@ -204,8 +204,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """The offsets of each group in a file with the columns `group,topic,partition,offset`; the group column
-    is omitted if one group is named. Raises Failure.
+    """The offsets of each group, from a file with the columns `group,topic,partition,offset`. The group
+    column is omitted if only one group is named. Raises Failure.
     """
     import csv
 
@@ -230,7 +230,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
 
 
 def milliseconds_at(text: str) -> int:
-    """Milliseconds of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it has an offset. Raises Failure."""
+    """Parse YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it has an offset, to milliseconds. Raises Failure."""
     if "T" not in text.rstrip("T"):
         raise _no_time("Invalid time: ISO 8601 requires a 'T' before the time of day")
     second = text.split("T")[1]
@@ -260,7 +260,7 @@ def _no_time(message: str) -> Failure:
 
 
 def milliseconds_in(text: str) -> int:
-    """Milliseconds of a duration PnDTnHnMn.nS. Raises Failure."""
+    """Parse a duration PnDTnHnMn.nS to milliseconds. Raises Failure."""
     found = _DURATION.fullmatch(text)
     if found is None or found[3] == "T" or not any(found.group(2, 4, 5, 6)):
         raise Failure("java.time.format.DateTimeParseException", "Text cannot be parsed to a Duration")

@@ -17,7 +17,7 @@ sys.path[:0] = {path!r}
 from kafka_compat.tools.registry import main
 main({tool!r})
 """
-"""Runs without the `site` module, whose search for packages takes longer than most commands."""
+"""Script without the `site` module, whose search for packages takes longer than most commands."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -32,7 +32,7 @@ def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, 
 
 
 def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
-    """The lines of a table of columns with a title, a minimum width and cells."""
+    """The lines of a table. Each column has a title, a minimum width and cells."""
     lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
     widths = [width for _, width, _ in columns]
     return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
@@ -57,8 +57,8 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """Keys in the iteration order of Java's HashMap, for commands whose output has this order. `sized`: the
-    map was created with capacity for its entries.
+    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. `sized`:
+    the map was created with capacity for its entries.
     """
     found = list(keys)
     capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a list of topics like Kafka's TopicFilter; call the result's fullmatch."""
+    """Compile a list of topics like Kafka's TopicFilter. Match with the result's fullmatch."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

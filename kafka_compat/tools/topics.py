@@ -250,8 +250,8 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def check_values(configs: dict[str, str]) -> None:
-    """Check values of topic settings like Kafka's command; the broker, which may be newer, checks unknown
-    settings. Raises Failure.
+    """Check values of topic settings like Kafka's command. Unknown settings are left to the broker, which may
+    be newer. Raises Failure.
     """
     from kafka_compat.config.keys import ConfigError, topic_keys
 

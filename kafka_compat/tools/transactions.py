@@ -21,7 +21,7 @@ from kafka_compat.tools.options import KAFKA_VERSION
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
 _COMMIT: Final = "Commit:26b251a451ce941d"
-"""The commit of Kafka's sources, which its argparse4j commands print with their version."""
+"""The commit of Kafka's sources. Kafka's argparse4j commands print it with their version."""
 _TOPIC: Final = {"topic": Argument("String", True), "partition": Argument("Integer", True)}
 _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
     "list": {"duration-filter": Argument("Long"), "transactional-id-pattern": Argument("String")},
@@ -179,7 +179,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # The coordinator epoch is unknown if the producer's first transaction hangs.
+        # An unknown coordinator epoch becomes 0, as when the producer's first transaction hangs.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (
@@ -299,7 +299,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Transactions without a coordinator that will end them."""
+    """Transactions that no coordinator will end."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

@@ -32,7 +32,7 @@ class Cleaning:
         self.written_bytes += group.size_bytes
 
     def ended(self, key_count: int, now_ms: int) -> None:
-        """Record the end of the cleaning, for which `key_count` keys were mapped."""
+        """Record the end of the cleaning, which mapped `key_count` keys to their last offsets."""
         self.utilization = min(key_count / self._slots, 1.0)
         self.took_ms = max(now_ms - self.began_ms, 0)
 
@@ -51,7 +51,7 @@ class CleanerStats:
         """The longest wait of a record beyond max.compaction.lag.ms in the last pass."""
 
     def look_begins(self, now_ms: int) -> None:
-        """Start a pass over the logs that may be compacted. The caller then calls `saw` for each."""
+        """Start a pass over the logs that may be compacted. The caller must then call `saw` for each log."""
         self.looked_ms = now_ms
         self.dirtiest_ratio, self.overdue_ms = 0.0, 0
 

@@ -1,15 +1,15 @@
 """Garbage collection in short, scheduled runs, for objects that reference counting does not free.
 
 Short-lived objects are freed by reference counting (tests/memory). Reference cycles, such as a stored
-exception with its traceback or an asyncio transport, are left to the garbage collector, which blocks the
-event loop for about 10 ms per 100,000 objects examined.
+exception with its traceback or an asyncio transport, are freed by the garbage collector. It blocks the event
+loop for about 10 ms per 100,000 objects examined.
 
 Rules
 1. The automatic collector examines only the youngest objects (THRESHOLDS). Objects loaded during startup are
    frozen when the broker is ready and never examined.
-2. Surviving objects are examined again before there are many of them (MIDDLE_MAX).
-3. All objects are examined every minute when the loop is idle. If more than OLDER_MAX survive, such as those
-   of new partitions, they are frozen as well, so the next run is short again.
+2. Surviving objects are examined again before their number grows large (MIDDLE_MAX).
+3. All objects are examined every minute when the loop is idle. If more than OLDER_MAX objects survive, such
+   as those of new partitions, they are frozen as well, so the next run is short again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (5_000, 1_000_000, 1_000_000)
-"""The number of new objects between two automatic collections. Older objects are collected here."""
+"""The number of new objects between two automatic collections. This module collects older objects."""
 MIDDLE_MAX: Final = 10
-"""The number of automatic collections before their survivors, 50,000 at most, are examined."""
+"""The number of automatic collections before their survivors (50,000 at most) are examined."""
 OLDER_MAX: Final = 50_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
@@ -28,7 +28,7 @@ PATIENCE_MS: Final = 30_000
 
 
 class GarbageCollection:
-    """Collections of a broker's process, except those of the youngest objects."""
+    """The garbage collections of a broker's process, except collections of the youngest objects."""
 
     def __init__(self, now_ms: int) -> None:
         """`now_ms` is monotonic, as in all methods."""

@@ -67,7 +67,7 @@ class LogCleaner:
         feed.subscribe(self._on_metadata)
 
     def look(self, now_ms: int) -> None:
-        """Start cleanings that are due, and stop those that are no longer useful."""
+        """Start cleanings that are due, and stop cleanings of logs that were closed, moved or truncated."""
         for child in list(self._running.values()):
             if child.is_pointless:
                 child.kill()
@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Out of processes, descriptors or temporary space. Report once: every check retries.
+                # Report a lack of processes, descriptors or space once, because every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     key = found[0].topic, found[0].partition
@@ -126,8 +126,8 @@ class LogCleaner:
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
 
     def is_moving(self, log: Log) -> bool:
-        """Whether the log is being moved. As in Kafka, it is not cleaned meanwhile: otherwise, a tombstone
-        could be removed before it is copied, but after the copy of the record that it deletes.
+        """Whether the log is being moved. As in Kafka, such a log is not cleaned: a tombstone could otherwise
+        be removed before it is copied, but after the record that it deletes was copied.
         """
         return (log.topic, log.partition) in self._log_dirs.futures
 
@@ -172,7 +172,7 @@ class LogCleaner:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Recorded before the first gap appears: recovery treats gaps as damage in a log that was not cleaned.
+        # Record it before the first gap appears: recovery treats gaps in an uncleaned log as damage.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
@@ -250,7 +250,7 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log is gone, is being moved, or was truncated, maybe below records being cleaned."""
+        """Whether the log was deleted, is being moved, or was truncated, maybe below the cleaned records."""
         log = self.log
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 

@@ -43,7 +43,7 @@ PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
 """Maximum number of active segments examined per second."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""Number of partitions per additional ms of checkpoint interval, since the file is written as a whole."""
+"""Number of partitions that add 1 ms to the checkpoint interval, as the file is written as a whole."""
 
 
 class _Job(NamedTuple):
@@ -109,7 +109,7 @@ class Maintenance:
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
         self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
-        # The first retention check follows soon after startup (Kafka: log.initial.task.delay.ms).
+        # Run the first retention check soon after startup (Kafka: log.initial.task.delay.ms).
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
@@ -154,7 +154,7 @@ class Maintenance:
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
     ) -> Steps[None]:
         """Process these partitions, unless they are deleted meanwhile. A disk error on one partition does not
-        affect others.
+        affect the others.
         """
         replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
@@ -182,7 +182,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Skip most topics, which never use this setting.
+        # Skip topics that do not use this setting, because most do not.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("a flush", look, self._replicas if asks_by_default else asking)
@@ -190,7 +190,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # Wraps around: the first partitions may be examined twice in a second.
+            # Wrap around; the first partitions may be examined twice in a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("a segment roll", lambda partition: partition.log.roll_if_due(now_ms), some)

@@ -43,7 +43,7 @@ async def see_one(visit: Visit) -> Data:
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
         raise BadCall(f"unknown broker {visit.query.get('id', '')}: see the list of brokers", NOT_FOUND)
-    # Only for brokers of this process: others would authorize this broker instead of the console's principal.
+    # Query only brokers of this process: others would not authorize the console's principal.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
     else:

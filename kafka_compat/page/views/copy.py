@@ -52,7 +52,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Start a copy; a fork is complete at once."""
+    """Start a copy. A fork is complete at once."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     target = fields.needed(visit.body, "target")
     with_groups = fields.is_on(visit.body, "groups")
@@ -134,13 +134,13 @@ _READ_BYTES: Final = 512 * 1024
 _RETRIES: Final = 20
 _RETRY_AFTER_S: Final = 0.5
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""A new leader, or a topic that its leader does not know yet: nothing was stored."""
+"""The leader has changed, or does not know the topic yet. Nothing was stored."""
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
     """Copy the records that read_committed consumers would receive now to a new topic, with the same
-    partitions, times, headers and codecs; offsets have no gaps. `look` returns a current visit with the same
-    rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
+    partitions, timestamps, headers and codecs. The new offsets have no gaps. `look` returns a current visit
+    with the same rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
@@ -191,8 +191,8 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
-    """Batches to append (None for skipped batches), with their number of records and the next
-    source offset.
+    """Batches to append (None for skipped batches), each with its number of records and the next source
+    offset.
     """
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
@@ -225,7 +225,7 @@ def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
 def _batch(header: BatchHeader, records: list[Record]) -> bytes | None:
     if not records:
         return None
-    # With LogAppendTime the leader sets its own time; producers always send CreateTime.
+    # Send CreateTime, as producers always do. With LogAppendTime, the leader sets its own time.
     return build_batch(
         records, compression=CompressionType(header.compression), timestamp_type=TimestampType.CREATE_TIME
     )

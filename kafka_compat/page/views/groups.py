@@ -120,8 +120,8 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
-    """Rows without the lag in seconds, which `add_seconds` adds at a higher cost. `lag` is in records, as in
-    kafka-consumer-groups; `beyond_end` counts partitions with a committed offset past the end.
+    """Rows without the lag in seconds, because it costs more; `add_seconds` adds it. `lag` is in records, as
+    in kafka-consumer-groups; `beyond_end` counts partitions with a committed offset past the end.
     """
     found = []
     for group in groups:
@@ -268,7 +268,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
             try:
                 places = assigned(bytes(member.member_assignment))
             except MalformedRequest:
-                # Members may send arbitrary bytes as assignments.
+                # Ignore invalid bytes, because members may send arbitrary bytes as assignments.
                 places = ()
         owners.update(dict.fromkeys(places, member.member_id))
         members.append(

@@ -19,7 +19,7 @@ from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
-"""Fields that the form shows without being expanded."""
+"""Fields that the form shows without expanding it."""
 _DEFAULTS: Final = {
     "key_how": "contains",
     "key_as": "text",
@@ -33,7 +33,7 @@ _DEFAULTS: Final = {
     "order": "newest",
     "limit": "50",
 }
-"""Values that are dropped from the query, since a form sends all its fields."""
+"""Values to drop from the query, because a form sends all its fields."""
 
 
 async def see(visit: Visit) -> Data:
@@ -77,7 +77,7 @@ async def see(visit: Visit) -> Data:
 
 DECODED_BYTES_MAX: Final = 256 * 1024
 SHOWN_MAX: Final = 64 * 1024
-"""Maximum characters of a key or value on a page; the whole can be downloaded."""
+"""Maximum characters of a key or value on a page; the full content can be downloaded."""
 QUERY: Final = {
     "name": "string: topic",
     "partition": "integer: partition",
@@ -142,7 +142,7 @@ async def give(visit: Visit) -> File:
     content = found.key if part == "key" else found.value
     if content is None:
         raise BadCall(f"the {part} of offset {offset} is null", NOT_FOUND)
-    # No quoting is needed: topic names contain only safe characters.
+    # Do not quote the name, because topic names contain only safe characters.
     return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
 
@@ -188,7 +188,7 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
 async def _neighbour(
     visit: Visit, source: Source, partition: int, span: tuple[int, int], *, newest: bool
 ) -> int | None:
-    """The offset of the next record within `span`; None without one."""
+    """The offset of the next record within `span`; None if there is none."""
     bounds = (await source.bounds([partition]))[partition]
     if isinstance(bounds, Unreadable):
         return None

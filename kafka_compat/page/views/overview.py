@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 async def see(visit: Visit) -> Data:
     """The overview of all data that the visit may see."""
     cluster = visit.cluster
-    # Run concurrently, so that an unresponsive broker delays the visit only once.
+    # Run the queries concurrently, so that an unresponsive broker delays the visit only once.
     remote, groups, ages, (dirs, missing) = await asyncio.gather(
         visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
@@ -84,8 +84,8 @@ def _busiest(topics: list[Row]) -> list[Row]:
 def _snapshot(
     visit: Visit, topics: list[Row], dirs: list[snapshot.LogDir], groups: list[Row]
 ) -> Steps[snapshot.Snapshot]:
-    """The input of the rules, limited to topics and groups that may have problems, since the rules do not
-    yield to the event loop.
+    """The input of the rules. It is limited to topics and groups that may have problems, because the rules do
+    not yield to the event loop.
     """
     metadata = visit.cluster.metadata
     brokers = {

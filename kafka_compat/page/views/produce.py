@@ -64,7 +64,7 @@ _TIMEOUT_MS: Final = 20_000
 
 
 class NotAppended(BadCall):
-    """The leader rejected the batch, and stored no record."""
+    """The leader rejected the batch and stored no records."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message, CONFLICT)

@@ -94,7 +94,7 @@ _PARTITION_COLUMNS: Final = {
 }
 _AT_ONCE: Final = 50
 _GROUPS_SHOWN: Final = 20
-"""The list of groups shows all of them."""
+"""Maximum number of groups on a topic's page. The list of groups shows all groups."""
 
 
 def known_topic(visit: Visit) -> TopicMetadata:
@@ -103,10 +103,10 @@ def known_topic(visit: Visit) -> TopicMetadata:
 
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
-    """The topic of that name; otherwise as `known_topic`."""
+    """The topic with that name. Otherwise like `known_topic`."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
-        # Without DESCRIBE, do not reveal the topic's existence, like brokers.
+        # Like brokers, do not reveal the topic's existence without DESCRIBE.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         raise BadCall(f"unknown topic {name}", NOT_FOUND)
     return topic
@@ -187,7 +187,7 @@ async def see_settings(visit: Visit) -> Data:
 
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
-    """The settings of a topic or broker, starting with explicitly set values. Raises BadCall."""
+    """The settings of a topic or broker, with explicitly set values first. Raises BadCall."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)

@@ -43,7 +43,7 @@ async def see(visit: Visit) -> Data:
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
-    """Whether the broker has used transactions; a visit must not start the coordinator."""
+    """Whether the broker has used transactions. A visit must not start the coordinator."""
     services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 

@@ -18,7 +18,7 @@ class AddOffsetsToTxnRequest:
 
 @s.response(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """Since version 1, throttling follows the response instead of delaying it (KIP-219)."""
+    """In version 1 and later, the broker responds first and throttles afterwards (KIP-219)."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Up to version 3 one transaction, sent by a client; since version 4 a batch, sent by brokers
+    """Versions 0 to 3 contain one transaction, sent by a client; later ones a batch, sent by brokers
     (KIP-890).
     """
 

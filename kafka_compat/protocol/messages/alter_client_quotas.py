@@ -46,7 +46,7 @@ class AlterClientQuotasResponseEntryData:
 
 @s.response(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """Entries match those of the request, in any order."""
+    """Entries correspond to the entries of the request, in any order."""
 
     throttle_time_ms: s.Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData] = []

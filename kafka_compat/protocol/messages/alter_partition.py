@@ -16,8 +16,9 @@ class BrokerState:
 
 @s.struct
 class PartitionData:
-    """The in-sync replicas that the leader proposes. leader_recovery_state 1: it was elected uncleanly
-    (KIP-704). `partition_epoch` is the state version known to the leader: the ZooKeeper version of its znode.
+    """The in-sync replicas that the leader proposes. leader_recovery_state 1: the leader was elected
+    uncleanly (KIP-704). `partition_epoch` is the state version known to the leader: the ZooKeeper version of
+    its znode.
     """
 
     partition_index: s.Int32 = 0
@@ -30,7 +31,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, by name up to version 1, by id since version 2."""
+    """Partitions of one topic, by name in versions 0 and 1, by id in version 2 and later."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)

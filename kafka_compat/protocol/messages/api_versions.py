@@ -7,9 +7,9 @@ from kafka_compat.protocol.schema import request, response
 
 @request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
-    """The first request of a connection. A broker that does not know the version responds with
-    UNSUPPORTED_VERSION in version 0 (KIP-511); version 3 names the client software. Clients of version 4
-    accept features with minimum version 0.
+    """The first request of a connection. A broker that does not support the version responds with
+    UNSUPPORTED_VERSION in version 0 (KIP-511). Version 3 names the client software. Clients that send version
+    4 accept features with minimum version 0.
     """
 
     client_software_name: s.String = s.field("3+", default="")
@@ -18,7 +18,7 @@ class ApiVersionsRequest:
 
 @s.struct
 class ApiVersion:
-    """The versions of one API that a broker serves, both ends inclusive."""
+    """The versions of one API that a broker serves (inclusive)."""
 
     api_key: s.Int16 = 0
     min_version: s.Int16 = 0

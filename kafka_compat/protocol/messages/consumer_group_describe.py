@@ -43,8 +43,8 @@ class Member:
 
 @s.struct
 class DescribedGroup:
-    """One group. authorized_operations is a bit field of ACL operations; the lowest int32 if
-    not requested.
+    """One group. authorized_operations is a bit field of ACL operations, or the lowest int32 if it was not
+    requested.
     """
 
     error_code: s.Int16 = 0

@@ -13,8 +13,8 @@ class TopicPartitions:
 @s.request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
     """member_epoch: 0 joins, -1 leaves, -2 leaves temporarily as a static member. Fields unchanged since the
-    last heartbeat are null, rebalance_timeout_ms is -1. Since version 1, the member generates its own id,
-    and may subscribe by a regular expression evaluated by the broker.
+    last heartbeat are null; rebalance_timeout_ms is then -1. In version 1 and later, the member generates its
+    own id, and may subscribe by a regular expression evaluated by the broker.
     """
 
     group_id: s.String = ""

@@ -1,6 +1,6 @@
-"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that gives the record
-type: 0 and 1 are a committed offset (OffsetCommitKey), 2 is the metadata of a classic group
-(GroupMetadataKey). A record without a value deletes the entry of its key.
+"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 with the record type: 0
+or 1 for a committed offset (OffsetCommitKey), 2 for the metadata of a classic group (GroupMetadataKey). A
+record without a value deletes the entry of its key.
 """
 
 from kafka_compat.protocol import schema as s
@@ -17,9 +17,9 @@ class OffsetCommitKey:
 
 @s.data(versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """A committed offset. Only version 1 has its own expiry, version 3 adds the leader epoch of the last
+    """A committed offset. Only version 1 has its own expiry. Version 3 adds the leader epoch of the last
     record read; version 4 is flexible and may contain the topic id. Timestamps are in ms since the epoch;
-    expire_timestamp -1 means none.
+    expire_timestamp -1 means that there is no expiry.
     """
 
     offset: s.Int64 = 0

@@ -1,6 +1,4 @@
-"""Metadata and assignments in JoinGroup and SyncGroup of consumers; brokers read them for
-OffsetDelete only.
-"""
+"""Metadata and assignments of consumers in JoinGroup and SyncGroup; brokers read them for OffsetDelete."""
 
 from kafka_compat.protocol import schema as s
 
@@ -14,7 +12,8 @@ class TopicPartition:
 @s.data(versions="0-3")
 class ConsumerProtocolSubscription:
     """The metadata of a member in JoinGroup. Version 1 adds the partitions that it owns (cooperative
-    rebalancing, KIP-429), version 2 the generation of these (KIP-792), version 3 its rack (KIP-881).
+    rebalancing, KIP-429), version 2 the generation of these partitions (KIP-792), version 3 its rack
+    (KIP-881).
     """
 
     topics: list[s.String] = []

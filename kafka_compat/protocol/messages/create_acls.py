@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class AclCreation:
-    """One entry. Enumerations are those of Kafka's AclBinding: resource types 2 topic, 3 group, 4 cluster, 5
+    """One entry. The enumerations are Kafka's for AclBinding: resource types 2 topic, 3 group, 4 cluster, 5
     transactional id, 6 delegation token, 7 user; pattern types 3 literal, 4 prefixed.
     """
 

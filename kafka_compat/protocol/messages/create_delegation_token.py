@@ -1,4 +1,4 @@
-"""CreateDelegationToken (API key 38): issue a token that stands for a user (KIP-48)."""
+"""CreateDelegationToken (API key 38): issue a token that authenticates a user (KIP-48)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,7 +14,7 @@ class CreatableRenewers:
 
 @s.request(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest:
-    """`max_lifetime_ms` -1 is the broker's maximum. Version 3 can name another owner (KIP-373)."""
+    """`max_lifetime_ms` -1 means the broker's maximum. Version 3 can name a different owner (KIP-373)."""
 
     owner_principal_type: s.NullableString = s.field("3+", default="")
     owner_principal_name: s.NullableString = s.field("3+", default="")

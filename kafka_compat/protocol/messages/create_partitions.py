@@ -13,9 +13,7 @@ class CreatePartitionsAssignment:
 
 @s.struct
 class CreatePartitionsTopic:
-    """`count` is the new total; `assignments` are for the new partitions only, null lets the
-    broker choose.
-    """
+    """`count` is the new total. `assignments` are for new partitions only; null lets the broker choose."""
 
     name: s.String = ""
     count: s.Int32 = 0

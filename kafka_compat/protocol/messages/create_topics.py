@@ -21,8 +21,8 @@ class CreatableTopicConfig:
 
 @s.struct
 class CreatableTopic:
-    """A topic with either counts, where -1 is the broker's default (since version 4, KIP-464), or
-    assignments, with both counts -1.
+    """A topic with either counts or assignments. The count -1 means the broker's default (version 4 and
+    later, KIP-464); with assignments, both counts are -1.
     """
 
     name: s.String = ""
@@ -34,7 +34,7 @@ class CreatableTopic:
 
 @request(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsRequest:
-    """`validate_only` (version 1) checks and creates nothing."""
+    """`validate_only` (version 1): check the request without creating topics."""
 
     topics: list[CreatableTopic] = []
     timeout_ms: s.Int32 = 60000
@@ -43,7 +43,7 @@ class CreateTopicsRequest:
 
 @s.struct
 class CreatableTopicConfigs:
-    """A setting of the new topic. config_source as in DescribeConfigs."""
+    """A setting of the new topic. config_source is that of DescribeConfigs."""
 
     name: s.String = s.field("5+", default="")
     value: s.NullableString = s.field("5+", default="")

@@ -14,7 +14,7 @@ class DeleteTopicState:
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """Names up to version 5, names or ids since version 6 (KIP-516)."""
+    """Versions 0 to 5 contain names, later versions names or ids (KIP-516)."""
 
     topics: list[DeleteTopicState] = s.field("6+", default=[])
     topic_names: list[s.String] = s.field("0-5", default=[])

@@ -24,7 +24,7 @@ class DescribeConfigsRequest:
 
 @s.struct
 class DescribeConfigsSynonym:
-    """A source of the value; the one with the highest precedence comes first."""
+    """A source of the value. The source with the highest precedence comes first."""
 
     name: s.String = s.field("1+", default="")
     value: s.NullableString = s.field("1+", default="")
@@ -60,7 +60,7 @@ class DescribeConfigsResult:
 
 @s.response(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsResponse:
-    """Only version 0 has is_default in place of the source."""
+    """Only version 0 has is_default instead of the source."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[DescribeConfigsResult] = []

@@ -26,8 +26,8 @@ class DescribedGroupMember:
 
 @s.struct
 class DescribedGroup:
-    """One group. An unknown group is Dead without an error up to version 5, and GROUP_ID_NOT_FOUND with a
-    message since version 6 (KIP-1043).
+    """One group. An unknown group is Dead without an error in versions 0 to 5, and GROUP_ID_NOT_FOUND with a
+    message in version 6 and later (KIP-1043).
     """
 
     error_code: s.Int16 = 0

@@ -20,7 +20,7 @@ class DescribeLogDirsRequest:
 @s.struct
 class DescribeLogDirsPartition:
     """One replica. `offset_lag` is its lag behind the high watermark, or, for a future replica, behind the
-    current one.
+    current replica.
     """
 
     partition_index: s.Int32 = 0
@@ -37,7 +37,7 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """One directory. `total_bytes` and `usable_bytes` are its volume's, -1 if unknown (KIP-827)."""
+    """One directory. `total_bytes` and `usable_bytes` are sizes of its volume, -1 if unknown (KIP-827)."""
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (API key 40): change the expiry of a token, or end it now (KIP-48)."""
+"""ExpireDelegationToken (API key 40): change the expiry of a token, or expire it immediately (KIP-48)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class ExpireDelegationTokenRequest:
-    """A negative period ends the token now."""
+    """A negative period expires the token immediately."""
 
     hmac: s.Bytes = b""
     expiry_time_period_ms: s.Int64 = 0

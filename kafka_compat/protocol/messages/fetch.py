@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ReplicaState:
-    """The fetching follower; replica_id -1 is a consumer. The epoch fences restarted brokers (KIP-903)."""
+    """The fetching follower; replica_id -1 means a consumer. The epoch fences restarted brokers (KIP-903)."""
 
     replica_id: s.Int32 = s.field("15+", default=-1)
     replica_epoch: s.Int64 = s.field("15+", default=-1)
@@ -16,7 +16,7 @@ class ReplicaState:
 @s.struct
 class FetchPartition:
     """The start offset, and the maximum size. `current_leader_epoch` fences stale readers (KIP-320),
-    `last_fetched_epoch` lets a leader find divergence (KIP-595); -1 is unknown.
+    `last_fetched_epoch` lets a leader find divergence (KIP-595); -1 means unknown.
     """
 
     partition: s.Int32 = 0
@@ -31,7 +31,7 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    """Partitions of one topic, by name up to version 12, by id since version 13."""
+    """Partitions of one topic, by name in versions 0 to 12, by id in version 13 and later."""
 
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -51,10 +51,10 @@ class ForgottenTopic:
 class FetchRequest:
     """The response is sent when `min_bytes` are available or `max_wait_ms` have passed. isolation_level: 0
     read_uncommitted, 1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 requests a
-    new one, epoch -1 none; later requests contain only changes. The format of the records follows the
-    version: 0 and 1 get message format 0, 2 and 3 format 1, since version 4 format 2; zstd needs version 10.
-    Version 12 is flexible, 13 has topic ids, 15 moves the replica id into a tagged field, 16 may point to a
-    new leader, 17 and 18 add fields of KRaft followers.
+    new session, epoch -1 none; later requests contain only changes. The version determines the format of the
+    records: versions 0 and 1 get message format 0, versions 2 and 3 format 1, later versions format 2; zstd
+    requires version 10. Version 12 is flexible, 13 has topic ids, 15 moves the replica id into a tagged
+    field, 16 may name a new leader, 17 and 18 add fields for KRaft followers.
     """
 
     cluster_id: s.NullableString = s.field("12+", default=None, tag=0)
@@ -81,7 +81,7 @@ class EpochEndOffset:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to use in place of this broker; -1 if unknown."""
+    """The leader to use instead of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("12+", default=-1)
     leader_epoch: s.Int32 = s.field("12+", default=-1)
@@ -105,9 +105,9 @@ class AbortedTransaction:
 
 @s.struct
 class PartitionData:
-    """Records of one partition, in whole batches; the last may be truncated. Offsets are -1 with an error.
-    `aborted_transactions` is null unless the reader is read_committed. `preferred_read_replica` sends a
-    consumer to a nearer replica (KIP-392).
+    """Records of one partition, in whole batches; the last batch may be truncated. Offsets are -1 with an
+    error. `aborted_transactions` is null unless the reader is read_committed. `preferred_read_replica` sends
+    a consumer to a nearer replica (KIP-392).
     """
 
     partition_index: s.Int32 = 0
@@ -142,7 +142,7 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """`error_code` (version 7) applies to the session. In a session, unchanged partitions are left out."""
+    """`error_code` (version 7) applies to the session. In a session, unchanged partitions are omitted."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("7+", default=0)

@@ -25,7 +25,7 @@ class Coordinator:
 
 @s.response(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """Up to version 3 the coordinator itself, since version 4 one per key."""
+    """Versions 0 to 3 contain the coordinator itself, later versions one per key."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("0-3", default=0)

@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): keeps a member of a classic group alive."""
+"""Heartbeat (API key 12): keep a member of a classic group alive."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -16,7 +16,7 @@ class HeartbeatRequest:
 
 @s.response(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatResponse:
-    """REBALANCE_IN_PROGRESS tells the member to rejoin."""
+    """REBALANCE_IN_PROGRESS means that the member must rejoin."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = 0

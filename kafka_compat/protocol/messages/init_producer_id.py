@@ -1,4 +1,4 @@
-"""InitProducerId (API key 22): a producer id and epoch for an idempotent or transactional producer."""
+"""InitProducerId (API key 22): assign a producer id and epoch for an idempotent or transactional producer."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """Without a transactional id, any new producer id is suitable. Version 3 lets a producer raise the epoch
-    of its existing id, or -1 (KIP-360); version 5 supports TRANSACTION_ABORTABLE (KIP-890).
+    """Without a transactional id, any new producer id is suitable. Version 3 lets a producer increment the
+    epoch of its existing id; -1 means that it has none (KIP-360). Version 5 supports TRANSACTION_ABORTABLE
+    (KIP-890).
     """
 
     transactional_id: s.NullableString = ""

@@ -14,9 +14,9 @@ class JoinGroupRequestProtocol:
 
 @s.request(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """An empty member id joins; since version 4 the response is then MEMBER_ID_REQUIRED with the id to use
-    (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345), version 7 the
-    protocol type, version 8 the reason.
+    """A new member sends an empty member id. In version 4 and later, the response is then MEMBER_ID_REQUIRED
+    with the id to use (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345),
+    version 7 the protocol type, version 8 the reason.
     """
 
     group_id: s.String = ""
@@ -40,8 +40,8 @@ class JoinGroupResponseMember:
 
 @s.response(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """`members` is empty except for the leader. `skip_assignment` (version 9) tells a leader that returned as
-    a static member that the assignment is unchanged (KIP-814).
+    """`members` is empty except for the group leader. `skip_assignment` (version 9) informs a leader that
+    returned as a static member that the assignment is unchanged (KIP-814).
     """
 
     throttle_time_ms: s.Int32 = s.field("2+", default=0)

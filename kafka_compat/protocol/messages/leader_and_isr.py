@@ -72,7 +72,7 @@ class LeaderAndIsrTopicError:
 
 @s.response(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """Partitions by name up to version 4, by topic id since version 5."""
+    """Partitions by name in versions 0 to 4, by topic id in version 5 and later."""
 
     error_code: s.Int16 = 0
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("0-4", default=[])

@@ -6,14 +6,14 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest:
-    """Version 0 requests client metrics; version 1 the given types, all if none is given."""
+    """Version 0 requests client metrics; version 1 the given types, or all types if none is given."""
 
     resource_types: list[s.Int8] = s.field("1+", default=[])
 
 
 @s.struct
 class ConfigResource:
-    """One resource; types as in AlterConfigs."""
+    """One resource. The types are those of AlterConfigs."""
 
     resource_name: s.String = ""
     resource_type: s.Int8 = s.field("1+", default=16)
@@ -21,7 +21,7 @@ class ConfigResource:
 
 @s.response(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesResponse:
-    """In version 0 all resources are client metrics."""
+    """In version 0, all resources are client metrics."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

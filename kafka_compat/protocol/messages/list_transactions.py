@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all. Version 1 filters by duration in ms (-1 none), version 2 by a pattern."""
+    """Empty filters match all. Version 1 filters by duration in ms (-1: all), version 2 by a pattern."""
 
     state_filters: list[s.String] = []
     producer_id_filters: list[s.Int64] = []

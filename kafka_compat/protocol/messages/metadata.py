@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class MetadataRequestTopic:
-    """A topic by its name or, since version 12, by its id with a null name."""
+    """A topic by its name or, in version 12 and later, by its id with a null name."""
 
     topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")
@@ -15,8 +15,8 @@ class MetadataRequestTopic:
 
 @request(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
-    """An empty list requests all topics in version 0 and none in later ones, where null requests all. Version
-    4 lets the client forbid auto-creation; versions 10 and 12 add topic ids (KIP-516).
+    """An empty list requests all topics in version 0, and no topics in later versions, where null requests
+    all. Version 4 lets the client forbid auto-creation; versions 10 and 12 add topic ids (KIP-516).
     """
 
     topics: list[MetadataRequestTopic] | None = s.field(default=[], nullable="1+")
@@ -50,8 +50,8 @@ class MetadataResponsePartition:
 
 @s.struct
 class MetadataResponseTopic:
-    """One topic; its name is null if an unknown id was requested. Operations are a bit field, the lowest
-    int32 if not requested.
+    """One topic; its name is null if an unknown id was requested. The operations are a bit field, or the
+    lowest int32 if not requested.
     """
 
     error_code: s.Int16 = 0
@@ -64,7 +64,7 @@ class MetadataResponseTopic:
 
 @response(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataResponse:
-    """`error_code` (version 13) is REBOOTSTRAP_REQUIRED or none (KIP-1102)."""
+    """`error_code` (version 13) is REBOOTSTRAP_REQUIRED or 0 (KIP-1102)."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     brokers: list[MetadataResponseBroker] = []

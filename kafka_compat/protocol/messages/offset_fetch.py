@@ -28,9 +28,9 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """One group up to version 7, several since version 8 (KIP-709). Null `topics` (version 2) requests all.
-    `require_stable` (version 7) fails for offsets of open transactions with UNSTABLE_OFFSET_COMMIT (KIP-447).
-    Version 0 means offsets in ZooKeeper.
+    """One group in versions 0 to 7, several in later versions (KIP-709). Null `topics` (version 2) requests
+    all. With `require_stable` (version 7), offsets of open transactions fail with UNSTABLE_OFFSET_COMMIT
+    (KIP-447). Version 0 refers to offsets in ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the single group up to version 7, groups since version 8."""
+    """Topics of the single group in versions 0 to 7, groups in version 8 and later."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as the producer built them; since version 3 exactly one."""
+    """Record batches for one partition, as the producer built them; exactly one in version 3 and later."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None
@@ -15,7 +15,7 @@ class PartitionProduceData:
 
 @s.struct
 class TopicProduceData:
-    """Partitions of one topic, by name up to version 12, by id since version 13."""
+    """Partitions of one topic, by name in versions 0 to 12, by id in version 13 and later."""
 
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -25,9 +25,9 @@ class TopicProduceData:
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
     """acks: 0 no response, 1 when the leader has the records, -1 when all in-sync replicas have them. The
-    format of the records follows the version: message format 0 in 0 and 1, format 1 in 2, format 2 since 3;
-    zstd needs version 7. Version 9 is flexible; 11 and 12 state which errors a transactional client supports
-    (KIP-890); 13 has topic ids (KIP-516).
+    version determines the format of the records: message format 0 in versions 0 and 1, format 1 in version 2,
+    format 2 in later versions; zstd requires version 7. Version 9 is flexible; 11 and 12 state which errors a
+    transactional client supports (KIP-890); 13 has topic ids (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)
@@ -46,7 +46,7 @@ class BatchIndexAndErrorMessage:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to use in place of this broker; -1 if unknown."""
+    """The leader to use instead of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("10+", default=-1)
     leader_epoch: s.Int32 = s.field("10+", default=-1)
@@ -54,8 +54,8 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class PartitionProduceResponse:
-    """The offset of the batch; since version 8 also the records that caused a rejection. `log_append_time_ms`
-    is -1 unless the topic has LogAppendTime.
+    """The offset of the batch. Version 8 and later also name the records that caused a rejection.
+    `log_append_time_ms` is -1 unless the topic has LogAppendTime.
     """
 
     index: s.Int32 = 0

@@ -13,8 +13,8 @@ class SaslAuthenticateRequest:
 
 @s.response(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """A token of the SASL mechanism. `session_lifetime_ms` (version 1): the time until reauthentication is
-    required, 0 never (KIP-368).
+    """A token of the SASL mechanism. `session_lifetime_ms` (version 1) is the time until reauthentication is
+    required, or 0 for never (KIP-368).
     """
 
     error_code: s.Int16 = 0

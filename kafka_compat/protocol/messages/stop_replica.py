@@ -22,7 +22,7 @@ class StopReplicaTopicV1:
 
 @s.struct
 class StopReplicaPartitionState:
-    """One partition. `leader_epoch` -1 is unknown, -2 means that the topic is deleted."""
+    """One partition. `leader_epoch` -1 means unknown, -2 that the topic is being deleted."""
 
     partition_index: s.Int32 = s.field("3+", default=0)
     leader_epoch: s.Int32 = s.field("3+", default=-1)
@@ -31,7 +31,7 @@ class StopReplicaPartitionState:
 
 @s.struct
 class StopReplicaTopicState:
-    """Partitions of one topic (since version 3)."""
+    """Partitions of one topic (version 3 and later)."""
 
     topic_name: s.String = s.field("3+", default="")
     partition_states: list[StopReplicaPartitionState] = s.field("3+", default=[])
@@ -39,7 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """Up to version 2, one flag states whether to delete all partitions, since version 3 each has its own
+    """In versions 0 to 2, one flag states whether to delete all partitions; later, each has its own
     (KIP-570).
     """
 

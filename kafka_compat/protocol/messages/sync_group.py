@@ -14,7 +14,7 @@ class SyncGroupRequestAssignment:
 
 @s.request(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """`assignments` is empty except from the leader. Version 3 adds static members, version 5 checks the
+    """`assignments` is empty unless the leader sends it. Version 3 adds static members, version 5 checks the
     protocol.
     """
 

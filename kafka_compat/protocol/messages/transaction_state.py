@@ -21,7 +21,8 @@ class PartitionsSchema:
 class TransactionLogValue:
     """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
     PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
-    null without an open transaction. Version 1 is flexible and has the ids needed for epoch bumps (KIP-890).
+    null without an open transaction. Version 1 is flexible and has the ids needed to increment epochs
+    (KIP-890).
     """
 
     producer_id: s.Int64 = 0

@@ -23,7 +23,7 @@ class TxnOffsetCommitRequestTopic:
 @s.request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
     """The offsets become visible when the transaction commits. Version 3 fences by generation and member
-    (KIP-447); since version 5 the coordinator adds the group to the transaction itself (KIP-890).
+    (KIP-447); in version 5 and later, the coordinator itself adds the group to the transaction (KIP-890).
     """
 
     transactional_id: s.String = ""

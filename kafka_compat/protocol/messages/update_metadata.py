@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata that it serves."""
+"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata to serve."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -12,7 +12,7 @@ class WritableTxnMarkerTopic:
 
 @s.struct
 class WritableTxnMarker:
-    """The end of one transaction; `transaction_result` true commits. `coordinator_epoch` fences old
+    """The end of one transaction. `transaction_result` is true for a commit. `coordinator_epoch` fences old
     coordinators. `transaction_version` 2 means that the marker's epoch is newer than the records' (KIP-1228,
     Kafka 4.2).
     """

@@ -74,5 +74,5 @@ def _tell(
 
 
 def _in_one_line(text: str) -> str:
-    """Escape line breaks and invisible characters, since clients choose the logged names."""
+    """Escape line breaks and invisible characters, because clients choose the logged names."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()

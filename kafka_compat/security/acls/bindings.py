@@ -24,10 +24,10 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""As a literal resource name: all resources of the type. As a host: all hosts."""
+"""Literal resource name for all resources of the type, and host for all hosts."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""As the principal of an entry: all principals of any kind."""
+"""Principal of an entry for all principals of any kind."""
 
 
 class PatternType(IntEnum):
@@ -79,7 +79,7 @@ class Binding(NamedTuple):
 class PatternFilter(NamedTuple):
     """A filter for patterns. The type ANY matches every type, the name None every name.
 
-    The pattern type MATCH matches all patterns that apply to the resource of that name, including prefixes
+    The pattern type MATCH matches all patterns that apply to the resource with that name, including prefixes
     and `*`. UNKNOWN matches no pattern.
     """
 
@@ -206,7 +206,7 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """The entries of a node. Raises MalformedNode, also for an unknown kind of entry, which might be a
+    """The entries of a node. Raises MalformedNode, also for an unknown kind of entry, because it might be a
     denial.
     """
     if not data:

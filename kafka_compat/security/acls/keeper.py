@@ -2,10 +2,10 @@
 
 Rules
 1. Decisions use the copy in memory (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written together with its notice, on condition that the node is unchanged since it was read;
+2. A change is written together with its notice, on condition that the node has not changed since it was read;
    after a conflict, the node is read and changed again. A broker applies its own change before it responds.
-3. An unreadable node may contain a denial. Its last known ACLs remain in force; without known ACLs, only
-   super users may access the resources that the node covers.
+3. An unreadable node may contain a denial. The node's last known ACLs remain effective; without known ACLs,
+   only super users may access the resources that the node covers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Keeper:
             PatternType.PREFIXED: acls.decode_extended_change,
         }
         self._mended: set[Pattern] = set()
-        """Patterns whose nodes were unreadable and have changed since."""
+        """Patterns whose nodes were unreadable and have changed since then."""
         self._following = Following(
             "the ACLs",
             store,
@@ -186,8 +186,8 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
-        """Write the node, and return its new version, or None after a deletion. Without a change, only verify
-        that the copy is current.
+        """Write the node, and return its new version, or None after a deletion. If nothing changes, only
+        verify that the copy is current.
         """
         path = acls.path_of(pattern)
         operations: list[stores.Operation] = []
@@ -276,7 +276,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # Unreadable nodes are watched, since a manual repair creates no notice.
+        # Watch unreadable nodes, because a manual repair creates no notice.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)
@@ -307,7 +307,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """A function that removes the entries that filters match, and records the first filter of each entry."""
+    """Return a function that removes the entries that filters match, and records the first filter of each."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:

@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Add unchanged entries, too: the host's other spelling may have been removed.
+            # Add unchanged entries, too, because a different spelling of the host may have been removed.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED
@@ -213,7 +213,7 @@ class _OfType:
         return found
 
     def patterns(self, name: str) -> Iterator[tuple[Pattern, _Masks]]:
-        """As `applying`, with the patterns themselves."""
+        """Like `applying`, but with the patterns."""
         for literal in dict.fromkeys((WILDCARD, name)):
             if literal in self._literals:
                 yield Pattern(self._type, literal, PatternType.LITERAL), self._literals[literal]
@@ -268,10 +268,10 @@ def _who(principal: str, host: str) -> _Who:
 
 @lru_cache(maxsize=4096)
 def _spelled(host: str) -> str:
-    """An IPv6 address in Python's spelling, an IPv4-mapped one as IPv4; other text unchanged."""
+    """An IPv6 address in Python's spelling, an IPv4-mapped address as IPv4, other text unchanged."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # takes 5 ms, and is rarely needed
+    from ipaddress import IPv6Address  # Imported here because it takes 5 ms and is rarely needed.
 
     try:
         address = IPv6Address(host)

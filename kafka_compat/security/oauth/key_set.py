@@ -88,7 +88,7 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # Whatever the error: the other keys are valid.
+    except Exception as error:  # Skip the key after any error, because the other keys are valid.
         log.warning("Ignored a key of the JWKS (kid %.100r): %s", kid, error)
         return None
     named = member.get("alg")
@@ -161,7 +161,7 @@ class KeySet:
             await self._fetch_somehow()
 
     async def _fetch_somehow(self) -> None:
-        """Retry until a fetch succeeds, but no longer than Kafka; keep the old keys meanwhile."""
+        """Retry until a fetch succeeds, but no longer than Kafka, and keep the old keys in the meantime."""
         source = self._source
         pause_ms, waited_ms = source.retry_backoff_ms, 0
         while True:

@@ -35,8 +35,8 @@ class RefreshWindow(NamedTuple):
     buffer_s: int
 
     def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
-        """The time to replace a token that is valid from `now_ms`, by Kafka's rules (KIP-255); `chance` is
-        from 0 to 1.
+        """The time at which to replace a token that is valid from `now_ms` on, by Kafka's rules (KIP-255).
+        `chance` is from 0 to 1.
         """
         share = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.min_period_s + self.buffer_s) > token.expires_ms:
@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("Could not fetch the inter-broker token from %s: %s; retrying", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # Otherwise, tokens that have expired on arrival would be replaced endlessly.
+            # Expired tokens would otherwise be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
                 log.error("Received an expired OAuth token from %s. Check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)

@@ -4,9 +4,9 @@ Rules
 1. The issuer's key is chosen as in Kafka's library: by the token's `kid`, or without a `kid`, as the first
    key of the type that the token's algorithm requires.
 2. A key may be used only for the algorithms of its type, or only for the algorithm that it names. Secret keys
-   and `none` are not supported: a key that anyone can read proves nothing.
+   and `none` are not supported, because a key that anyone can read proves nothing.
 3. `exp` and `iat` are required. `aud` and `iss` must have the expected values. Without an expected audience,
-   an `aud` is rejected, since the token is meant for another recipient.
+   an `aud` is rejected, because the token is intended for a different recipient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class Key(NamedTuple):
-    """A public key, and its allowed algorithms. `kid` is None for a key without an id."""
+    """A public key, and its allowed algorithms. `kid` is None if the key has no id."""
 
     kid: str | None
     kind: str
@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """Required claims of a token; None or an empty set requires no claim."""
+    """Required claims of a token. None or an empty set requires no claim."""
 
     issuer: str | None
     audiences: frozenset[str]

@@ -1,6 +1,6 @@
 """The OAUTHBEARER settings of a listener: acceptance and validation of tokens.
 
-Kafka's class names select built-in implementations; no code is loaded by name.
+Kafka's class names select built-in implementations. No code is loaded by name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """The name under which a setting is in force: for the mechanism, for the listener, or general."""
+    """The name under which a setting is effective: for the mechanism, for the listener, or general."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 

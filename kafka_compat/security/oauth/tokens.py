@@ -6,7 +6,7 @@ import json
 from typing import Any, Final, NamedTuple, Protocol
 
 EXPIRES_MS_MAX = 1 << 53
-"""Later expiry times are limited to this one, the year 287396."""
+"""Maximum expiry time, in the year 287396."""
 
 
 _BLANK: Final = "".join(map(chr, range(33)))

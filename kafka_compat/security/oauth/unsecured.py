@@ -1,4 +1,4 @@
-"""Unsigned tokens (KIP-255), accepted without proof. For development only, as in Kafka."""
+"""Unsigned tokens (KIP-255), which are accepted without proof. For development only, as in Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UnsecuredRules(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
-        """The rules in these options. Raises ValueError."""
+        """Parse the rules in these options. Raises ValueError."""
         skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
         if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
             raise ValueError(f"Allowable clock skew millis must not be negative: {skew}")
@@ -85,7 +85,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Kafka's decoder accepts only the standard base64 alphabet; padding may be missing.
+    # Accept only the standard base64 alphabet, as Kafka's decoder does; padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
@@ -98,7 +98,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A claim value as in Kafka: numbers, lists of texts, and anything else as text."""
+    """A claim value as in Kafka: numbers, lists of texts, and all other types as text."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
@@ -171,8 +171,8 @@ class AccessTokenText(NamedTuple):
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    # The two base64 alphabets differ in two characters, which encoded ASCII contains only because of "?", ">"
-    # and similar characters: insert spaces until they disappear.
+    # Insert spaces until the encoded text is the same in both base64 alphabets. They differ in two
+    # characters, which encoded ASCII contains only because of "?", ">" and similar characters.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

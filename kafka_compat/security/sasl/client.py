@@ -19,7 +19,7 @@ class Untrusted(Exception):
 
 
 class ClientMechanism(Protocol):
-    """The client side of one exchange; used once."""
+    """The client side of one exchange. Used once."""
 
     def first(self) -> bytes:
         """The first token of the exchange. Raises Untrusted."""

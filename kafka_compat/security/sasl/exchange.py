@@ -6,7 +6,7 @@ Rules
    SaslAuthenticate requests or, after SaslHandshake v0, as separate frames. If GSSAPI is enabled, a first
    frame that is not a request is a GSSAPI token.
 2. After any other message, the connection is closed; after a rejected token, `failure_delay_ms` later.
-3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner; afterwards,
+3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner. Afterwards,
    only a new handshake is served. The new exchange must use the same mechanism and yield the same principal,
    and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Mechanism, Refused
 
 REAUTHENTICATION_INTERVAL_MS: Final = 1000
 GSSAPI: Final = "GSSAPI"
-"""The mechanism of clients that do not choose one: those of Kafka 0.9."""
+"""The mechanism of clients that do not choose one (Kafka 0.9 clients)."""
 
 
 class Stage(Enum):
@@ -40,7 +40,7 @@ class UnexpectedRequest(Exception):
 
 
 class UnsupportedMechanism(Exception):
-    """The listener does not have that mechanism."""
+    """The listener does not offer that mechanism."""
 
 
 class Offer(NamedTuple):
@@ -59,7 +59,7 @@ class Exchange:
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.tokens_are_bare = False
-        """Whether tokens are frames of their own."""
+        """Whether tokens are separate frames."""
         self.principal: Principal | None = None
         self.mechanism_name = ""
         self.offer = offer
@@ -82,8 +82,8 @@ class Exchange:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a reauthentication cannot succeed because it uses another mechanism; the client is notified
-        at the end.
+        """Whether a reauthentication cannot succeed because it uses a different mechanism; the client is
+        notified at the end.
         """
         return self._other_mechanism is not None
 
@@ -122,7 +122,7 @@ class Exchange:
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """Return the response to a token (see Mechanism.evaluate); `stage` then shows whether the token was
+        """Return the response to a token (see Mechanism.evaluate). `stage` then shows whether the token was
         the last. Raises Refused, UnexpectedRequest.
         """
         if self.stage is not Stage.TOKENS:

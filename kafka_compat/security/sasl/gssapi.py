@@ -35,7 +35,7 @@ LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
 
 
 class Unusable(Exception):
-    """Kerberos cannot be used; the text names the missing requirement."""
+    """Kerberos cannot be used. The text names the missing requirement."""
 
 
 class Identity(NamedTuple):
@@ -141,7 +141,7 @@ class Tickets(NamedTuple):
 
     principal: str | None
     store: Mapping[str, str]
-    """MIT's credential store; if empty, the user's own."""
+    """Credential store in MIT's format. If empty, the user's own."""
 
 
 def by_key_table(identity: Identity) -> Tickets:

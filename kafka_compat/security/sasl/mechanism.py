@@ -22,12 +22,12 @@ class Refused(Exception):
 
 
 class Mechanism(Protocol):
-    """The server side of one exchange; used once."""
+    """The server side of one exchange. Used once."""
 
     principal: Principal | None
     """The principal, once the client is authenticated."""
     expires_ms: int | None
-    """The expiry of the credential, in ms since 1970; None: unlimited."""
+    """The expiry of the credential, in ms since 1970; None if unlimited."""
 
     def evaluate(self, token: bytes) -> bytes | None:
         """Return the response to a client's token. None means that not even an empty token is sent, if tokens
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Always compared, so that the response time does not reveal whether the user exists.
+        # Always compare, so that the response time does not reveal whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"

@@ -2,7 +2,7 @@
 
 Rules
 1. After a rejected token, the response contains the error in JSON; the client then sends %x01, and is
-   rejected with the same text. The client may instead try another token.
+   rejected with the same text. The client may also try a different token instead.
 2. A session expires with its token (KIP-368).
 3. No token is ever logged.
 """
@@ -35,7 +35,7 @@ _EXTENSION: Final = re.compile(rf"(?P<key>{_KEY})=(?P<value>{_VALUE})")
 
 
 class Malformed(Exception):
-    """Not an OAUTHBEARER message. The text never contains the token."""
+    """The message is not valid OAUTHBEARER. The text never contains the token."""
 
 
 class ClientMessage(NamedTuple):

@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 Find = Callable[[str, bool], Found | None]
-"""By the name of a user, or with True by the id of a delegation token."""
+"""Returns a credential by the name of a user or, with True, by the id of a delegation token."""
 
 
 class Scram:
@@ -115,8 +115,8 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # librdkafka before 2.6.1 sends its part twice, so Kafka 3.9 checks only the end of the nonce, which
-        # contains the server's entire part.
+        # Like Kafka 3.9, check only the end of the nonce, which contains the server's entire part, because
+        # librdkafka before 2.6.1 sends its part twice.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():

@@ -119,7 +119,7 @@ def hmac_of(token_id: str, secret_key: bytes) -> bytes:
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """The SCRAM credential for the password, the secret's base64 form; takes a few ms."""
+    """The SCRAM credential for the password, which is the secret in base64. Takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
@@ -157,7 +157,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """Parse a token, versions 1 to 3; before 3, the owner is the requester. Raises MalformedNode."""
+    """Parse a token of version 1 to 3. Before version 3, the owner is the requester. Raises MalformedNode."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
@@ -185,7 +185,7 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """A time, which is below 0 after an overflow in an Apache Kafka broker."""
+    """A time. It is negative after an overflow in an Apache Kafka broker."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 

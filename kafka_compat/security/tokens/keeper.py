@@ -2,9 +2,9 @@
 
 Rules
 1. Logins and listings use the copy in memory, which follows the store: see following.py.
-2. A change is written together with its notice, on condition that the node is unchanged since it was read;
-   after a conflict, the node is read and the change decided again. A renewal on one broker therefore cannot
-   restore a token that was expired on another broker.
+2. A change is written together with its notice, on condition that the node has not changed since it was read;
+   after a conflict, the node is read and the change is decided again. A renewal on one broker therefore
+   cannot restore a token that was expired on another broker.
 3. Credentials are derived from the id and the brokers' secret key, and computed once in a thread, so that
    startup does not wait. If a token is used earlier, its credential is computed immediately.
 4. An unreadable node is ignored.
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 WRITES_MAX: Final = 11
 """Maximum attempts of a change while others change the same token."""
 NODE_BYTES_MAX: Final = 1_000_000
-"""ZooKeeper closes the connection, failing other requests too, on more than 1 MB."""
+"""Maximum size of a node: ZooKeeper closes the connection on more than 1 MB, failing other requests, too."""
 _READS_AT_ONCE: Final = 100
 _NO_TOKEN: Final = "the token cannot be used"
 
@@ -47,7 +47,7 @@ class Issued(NamedTuple):
     hmac: bytes
 
     def __repr__(self) -> str:
-        """Text without the secret, since it may be logged."""
+        """Text without the secret, because it may be logged."""
         return f"Issued({self.token!r})"
 
 
@@ -69,7 +69,7 @@ class _Known:
         return found
 
     def prepare(self) -> None:
-        """Derive the missing values; may run in any thread."""
+        """Derive the missing values. May run in any thread."""
         for mechanism in MECHANISMS:
             self.credential(mechanism)
 
@@ -89,9 +89,9 @@ class Keeper:
         self._malformed = MalformedNodes()
         self._known: dict[str, _Known] = {}
         self._ids: dict[bytes, str] = {}
-        """Token ids by secret, which is how clients identify tokens."""
+        """Token ids by secret, because clients identify tokens by secret."""
         self._unprepared: list[_Known] = []
-        """Tokens created by others, whose credentials are computed with the lowest priority."""
+        """Tokens from other brokers. Their credentials are computed with the lowest priority."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
@@ -126,7 +126,7 @@ class Keeper:
     async def create(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
     ) -> Issued:
-        """Create a token; see `delegation_token.issued`. Too many renewers are rejected."""
+        """Create a token. See `delegation_token.issued`. Too many renewers are rejected."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
@@ -202,7 +202,7 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # Created by an attempt whose response was lost: token ids are unique.
+                # An attempt whose response was lost has created the node, because token ids are unique.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:

@@ -19,7 +19,7 @@ _TIMEOUT_S = 3600.0
 
 
 class SimulationFailed(AssertionError):
-    """`main` failed; `report` has the details."""
+    """`main` failed. `report` contains the details."""
 
     def __init__(self, report: Report, name: str) -> None:
         last = "\n".join(report.journal[-_TOLD_LINES:])
@@ -34,7 +34,7 @@ class SimulationFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Found:
-    """Results of a search. `failures` have their journals, by seed."""
+    """Results of a search. `failures` contains the failed seeds with their journals."""
 
     seeds: int
     failures: list[Report]
@@ -55,7 +55,7 @@ def simulate(
     seed gives exactly the same run.
 
     `settings` contains broker settings by Kafka's names. `main` is a module-level function, and may take
-    `timeout_s` of simulated time. `here`: run in this process, for a debugger; behavior that depends on
+    `timeout_s` of simulated time. `here` runs it in this process, for a debugger; behavior that depends on
     string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
     """
     options = _options(brokers, settings, faults, timeout_s)
@@ -76,8 +76,8 @@ def search(
     processes: int | None = None,
     stop_at: int | None = 1,
 ) -> Found:
-    """Simulate many seeds, with one process per processor, until `stop_at` seeds have failed (None: run all);
-    otherwise as `simulate`. Shows progress if stderr is a terminal.
+    """Simulate many seeds, with one process per processor, until `stop_at` seeds have failed (None: run all).
+    Otherwise like `simulate`. Shows progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()
@@ -132,7 +132,7 @@ class _Bar:
             self._bar.stop()
 
     def tell(self, done: int, failures: list[Report]) -> None:
-        """Show that so many seeds have been run."""
+        """Show the number of seeds that have been run."""
         if self._bar is not None:
             text = f"{len(failures)} failed" + (f", first seed {failures[0].seed}" if failures else "")
             self._bar.update(self._task, completed=done, text=text)

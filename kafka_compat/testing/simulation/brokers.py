@@ -112,10 +112,10 @@ class SimulatedBroker:
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
         self.node: Node | None = None
-        """Its process; None while it is down."""
+        """The broker's process; None while the broker is down."""
         self._has_served = False
         self.ready = asyncio.Event()
-        """Set while it serves."""
+        """Set while the broker serves."""
         loop.network.names[f"kafka-{number}"] = self._host
 
     def start(self) -> None:

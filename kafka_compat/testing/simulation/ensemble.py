@@ -20,7 +20,7 @@ from kafka_compat.testing.simulation.nodes import CURRENT, Node
 
 
 class MemoryJournal(Journal):
-    """In-memory journal that persists until it is opened again, as on a disk."""
+    """In-memory journal that persists until it is opened again, as if on a disk."""
 
     def __init__(self, kept: bytearray) -> None:
         super().__init__("the journal of the simulation")
@@ -54,7 +54,7 @@ def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetad
 T = TypeVar("T")
 
 _LOOKS = 3
-"""Checks of a session per session timeout."""
+"""Number of checks of a session per session timeout."""
 
 
 class Ensemble:

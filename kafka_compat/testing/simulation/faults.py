@@ -19,12 +19,12 @@ class Faults:
 
     delay_ms: tuple[float, float] = (0.1, 5.0)
     slow_network: float = 1.0
-    """Data take `slow_ms` for a period of `slow_s` seconds."""
+    """Data takes `slow_ms` for a period of `slow_s` seconds."""
     slow_ms: tuple[float, float] = (20.0, 1500.0)
     slow_s: tuple[float, float] = (0.5, 5.0)
     dropped_connections: float = 2.0
     lost_answers: float = 2.0
-    """The request is handled, and its connection closed instead of a response."""
+    """The request is handled, but its connection is closed instead of a response."""
     broker_kills: float = 0.5
     """kill -9; the broker is restarted after `down_s` seconds."""
     broker_pauses: float = 0.5

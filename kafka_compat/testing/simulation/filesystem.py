@@ -26,7 +26,7 @@ from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
 _changes = itertools.count(1)
-"""Modification times, which are unique."""
+"""Modification times. They are unique."""
 
 
 class Crash(BaseException):
@@ -35,12 +35,12 @@ class Crash(BaseException):
 
 @dataclass(eq=False)
 class Inode:
-    """A file: `content` is what programs see, `durable` survives any crash; and the changes between."""
+    """A file: `content` is visible to programs, `durable` survives any crash; and the changes between."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     changes: list[tuple[int, bytes] | int] = field(default_factory=list)
-    """(position, bytes) for a write, a size for a truncation."""
+    """(position, bytes) of a write, or the size of a truncation."""
     modified_ms: int = 0
     links: int = 1
     changed_ns: int = field(default_factory=_changes.__next__)
@@ -82,7 +82,7 @@ class Inode:
                         content += bytes(change - len(content))
                 else:
                     _write_some_sectors(content, *change, sector_kept, chance)
-            # The size is stored separately: it may become durable before or after the bytes.
+            # Choose the size separately, because it may become durable before or after the bytes.
             if len(content) > len(self.durable) and chance.random() < 0.5:
                 size_bytes = chance.randint(len(self.durable), len(content))
                 del content[size_bytes:]
@@ -172,7 +172,7 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    """A lock held until its release or the crash."""
+    """A lock that is held until its release or a crash."""
 
     def __init__(self, held: set[str], path: str) -> None:
         self._held = held
@@ -218,7 +218,7 @@ class SimulatedFilesystem:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """Count an I/O step; the fatal step may be half done."""
+        """Count an I/O step. The fatal step may be half done."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")

@@ -28,7 +28,7 @@ class Journal:
         self._note(what, None, False)
 
     def note_data(self, where: str, data: bytes, *, is_request: bool) -> None:
-        """Record received bytes at the current time; requests are identified by name."""
+        """Record received bytes at the current time. Requests are recorded with their names."""
         self._note(where, data, is_request)
         self._hash.update(data)
 
@@ -53,6 +53,6 @@ def _line(now_s: float, what: str, data: bytes | None, is_request: bool) -> str:
     request = ""
     if is_request and len(data) >= _HEADER_BYTES:
         key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-        # Other data rarely match the beginning of a request by chance.
+        # Name the request that the data begin with. Other data rarely match by chance.
         request = f" {_NAMES[key]} v{version}" if key in _NAMES and version < _VERSIONS else ""
     return f"{now_s:12.6f}  {what}:{request} {len(data)} bytes"

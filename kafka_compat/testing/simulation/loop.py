@@ -1,8 +1,8 @@
 """Event loop with simulated time, which jumps to the next timer when no callback is ready.
 
 Rules
-1. Callbacks run in asyncio's order. Each takes STEP_S, so that time passes for polling code, too.
-2. Callbacks of a dead process are dropped; those of a paused process wait until it resumes (nodes.py).
+1. Callbacks run in asyncio's order. Each takes STEP_S, so that time also passes for code that polls.
+2. Callbacks of a dead process are dropped. Callbacks of a paused process wait until it resumes (nodes.py).
 3. Work for another thread runs on this thread, after a delay chosen by the seed.
 4. Tasks and futures are hashed by their numbers, so that sets have the same order in every run.
 """
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 STEP_S = 1e-6
 STEPS_MAX = 5_000_000
-"""A simulation that exceeds this is considered to be in an endless loop."""
+"""Maximum number of steps. A simulation that exceeds it is considered to be in an endless loop."""
 EPOCH_S = 1_767_225_600.0
 """Time of day at the start of every simulation: 2026-01-01, 00:00 UTC."""
 _THREAD_S = (0.00005, 0.002)
 
 
 class Standstill(Exception):
-    """No callback or timer is left, but `main` has not ended; or the time or step limit is reached."""
+    """No callback or timer is left although `main` has not ended, or the time or step limit is reached."""
 
 
 class NumberedFuture(asyncio.Future[T]):
@@ -130,7 +130,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Abandon all unfinished work, and return the tasks, for which asyncio must not print warnings."""
+        """Abandon all unfinished work, and return its tasks. asyncio must not print warnings about them."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)
@@ -144,7 +144,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None, **named: Any
     ) -> asyncio.Task[Any]:
         task = NumberedTask[Any](next(self._numbers), coroutine, loop=loop, context=context, **named)
-        # Tasks of dead processes must not be garbage-collected: that would run their `finally` blocks.
+        # Keep tasks of dead processes, because garbage collection would run their `finally` blocks.
         self._tasks[task] = None
         task.add_done_callback(self._forget, context=_NOBODYS)
         return task
@@ -176,13 +176,13 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return socket.getaddrinfo(host, port, **named)
 
     def _make_self_pipe(self) -> None:
-        """Do nothing, since no other thread wakes this loop."""
+        """Do nothing, because no other thread wakes this loop."""
 
     def _close_self_pipe(self) -> None:
-        """Do nothing: there is no pipe."""
+        """Do nothing, because there is no pipe."""
 
     def _write_to_self(self) -> None:
-        """Do nothing: the loop is awake."""
+        """Do nothing, because the loop is awake."""
 
 
 _NOBODYS = Context()

@@ -1,7 +1,7 @@
 """Network of a simulation: listeners, connections, and delays of data.
 
 Rules
-1. Data arrive in order, each chunk after a delay chosen by the seed, and some chunks are split in two.
+1. Data arrives in order, each chunk after a delay chosen by the seed, and some chunks are split in two.
 2. If a receiver does not read, its sender waits once WINDOW_BYTES are in transit or unread.
 3. A dropped connection ends for both sides at once; data in transit are lost.
 4. A connection that loses a response is dropped when the listener sends data next.
@@ -64,7 +64,7 @@ class Network:
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """Size of the first chunk of so many bytes."""
+        """Choose the size of the first chunk of this many bytes."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size
@@ -101,7 +101,7 @@ class Network:
     def getaddrinfo(
         self, host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
     ) -> list[tuple[Any, ...]]:
-        """As socket.getaddrinfo, for IPv4 only."""
+        """Like socket.getaddrinfo, for IPv4 only."""
         name = host.decode() if isinstance(host, bytes) else host or "0.0.0.0"
         found = name if name.replace(".", "").isdigit() else self.names.get(name)
         if found is None:
@@ -111,7 +111,7 @@ class Network:
     # --- connections
 
     def connect(self, client: SimulatedSocket, address: Address) -> None:
-        """Connect to an address; `client` is notified later."""
+        """Connect to an address. `client` is notified later."""
         self.later(self.loop.time() + self.delay(), self._arrive, client, address)
 
     def lose_no_answers(self) -> None:
@@ -153,7 +153,7 @@ class Connection:
         self._client, self._server = client, server
         self._last_s = {client: 0.0, server: 0.0}
         self.unread = {client: 0, server: 0}
-        """Bytes in transit to each socket, or not read by it yet."""
+        """Bytes in transit to each socket, or not yet read by it."""
         self._loses_answer = False
         self.is_open = True
 
@@ -202,13 +202,13 @@ class Connection:
             receiver.received(b"")
 
     def closed(self) -> None:
-        """Note that one side is closed. Once both sides are closed, the connection is forgotten."""
+        """Record that one side is closed. Once both sides are closed, the connection is forgotten."""
         if self._client.is_closed and self._server.is_closed:
             self.is_open = False
             self._network.connections.pop(self, None)
 
     def lose_answer(self, does: bool = True) -> None:
-        """Apply rule 4, or not."""
+        """Enable or disable rule 4."""
         self._loses_answer = does
 
     def drop(self) -> None:
@@ -244,7 +244,7 @@ class SimulatedSocket:
         self._blocks = True
         self._connection: Connection | None = None
         self._listening: SimulatedSocket | None = None
-        """The address at which it is to be accepted."""
+        """The address of the listener that will accept the connection."""
         self._waiting: deque[SimulatedSocket] | None = None
         """Connections of a listener that are not accepted yet."""
         self._unread = bytearray()
@@ -267,7 +267,7 @@ class SimulatedSocket:
         return self._connection.unread[self._connection.other(self)] < WINDOW_BYTES
 
     def new_socket(self) -> SimulatedSocket:
-        """Create a listener's socket for a client. Once connected, the socket waits to be accepted."""
+        """Create a listener's socket for a client. After it is connected, the socket waits to be accepted."""
         context = Context() if self._node is None else self._node.context()
         accepted = context.run(SimulatedSocket, self._network)
         accepted._listening = self
@@ -298,19 +298,19 @@ class SimulatedSocket:
         self._tell_readable()
 
     def broken(self) -> None:
-        """Note that the connection is lost."""
+        """Record that the connection is lost."""
         if not self.is_closed:
             self._unread.clear()
             self._error = errno.ECONNRESET
             self._tell_readable()
 
     def reset(self) -> None:
-        """Reset the connection: its process was killed."""
+        """Reset the connection, because its process was killed."""
         for waiting in self._waiting or ():
             waiting.reset()
         if self._connection is not None:
             self._connection.drop()
-        # The killed process cannot close the transport with this descriptor.
+        # Forget the transport with this descriptor, because the killed process cannot close it.
         self._network.loop.forget_transport(self._descriptor)
         self._close()
 
@@ -336,7 +336,7 @@ class SimulatedSocket:
         return None if self._blocks else 0.0
 
     def setsockopt(self, *_: Any) -> None:
-        """Do nothing: no option has an effect here."""
+        """Do nothing, because no option has an effect here."""
 
     def getsockopt(self, level: int, option: int, *_: Any) -> int:
         if (level, option) != (socket.SOL_SOCKET, socket.SO_ERROR):

@@ -2,7 +2,7 @@
 
 Rules
 1. All work that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
-2. A killed process runs no code, not even `finally`: its sockets are reset, its tasks abandoned.
+2. A killed process runs no code, not even `finally`: its sockets are reset, and its tasks are abandoned.
 3. A paused process (SIGSTOP) runs no code until it resumes; then all due work runs in order. Its connections
    stay open, and the kernel continues to accept new connections for it.
 """
@@ -19,7 +19,7 @@ class NodeSocket(Protocol):
     """An open socket of a process."""
 
     def reset(self) -> None:
-        """Reset the socket: its process was killed."""
+        """Reset the socket, because its process was killed."""
 
 
 class Node:
@@ -34,7 +34,7 @@ class Node:
         self.state = "running"
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
-        """Callbacks that became due while it was paused."""
+        """Callbacks that became due while the process was paused."""
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:

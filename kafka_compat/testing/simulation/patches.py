@@ -2,8 +2,8 @@
 
 A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
 Modules imported during a simulation may therefore keep the replacement, and other threads of the process
-continue in real time. Otherwise, they would consume the seed's randomness and advance its clock with each
-sleep, depending on the machine's scheduling. The originals are restored at the end.
+continue in real time. Otherwise, other threads would consume the seed's randomness and advance the simulated
+clock with each sleep, depending on the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _SocketType(type):
 
 
 class _Socket(metaclass=_SocketType):
-    """A class, since some code checks isinstance."""
+    """A class, because some code checks isinstance."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         if (loop := _loop()) is None:
@@ -110,7 +110,7 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a gc function on all threads, since collections must not depend on earlier garbage."""
+    """Replace a gc function on all threads, because collections must not depend on earlier garbage."""
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
@@ -139,7 +139,7 @@ _STAND_INS: dict[int, tuple[Any, Any]] = {
 _OWN = __name__
 
 _places: dict[int, tuple[ModuleType, list[tuple[str, Any, Any]]]] = {}
-"""For each scanned module, the places of originals and their replacements."""
+"""Maps each scanned module to the places of originals, with their replacements."""
 
 
 def _find_places() -> None:

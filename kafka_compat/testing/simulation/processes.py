@@ -3,8 +3,8 @@
 Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
    run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
-2. It forks for each seed: the program's module state is always the initial one.
-3. A keeper exits with its parent process, a fork at the end of its seed. A seed that takes longer than
+2. It forks for each seed, so that the program's module state is always the initial state.
+3. A keeper exits with its parent process. A fork exits at the end of its seed. A seed that takes longer than
    REAL_TIMEOUT_S of real time is killed: it computes endlessly, while simulated time stands still.
 """
 
@@ -54,7 +54,7 @@ async def _program(simulation: Simulation) -> None:
 
 def warm_up() -> None:
     """Simulate a small program before the seeds, to import and compile the required code. Takes half a
-    second. Errors are ignored, since they recur in the seeds.
+    second. Errors are ignored, because they recur in the seeds.
     """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
 
@@ -80,7 +80,7 @@ class Keeper:
 
     def begin(self, seed: int, *, with_journal: bool) -> None:
         """Start a seed; its report arrives in `answers`."""
-        # If the keeper has ended, `report` raises the reason.
+        # Ignore a keeper that has ended, because `report` raises the reason.
         with contextlib.suppress(BrokenPipeError):
             self.answers.send((seed, with_journal))
 
@@ -212,8 +212,8 @@ def _hashes_as_always() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _addresses_as_always() -> Iterator[None]:
-    """Disable address space randomization for processes started in the block, if Linux allows it, since None
-    and objects without `__hash__` are hashed by address.
+    """Disable address space randomization for processes started in the block, if Linux allows it. Needed
+    because None and objects without `__hash__` are hashed by address.
     """
     if not sys.platform.startswith("linux"):
         yield
@@ -230,14 +230,14 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Only the parent process handles Ctrl-C; at its exit, `asked` ends, and so does this process.
+    # Only the parent process handles Ctrl-C; when it exits, `asked` ends, and so does this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()
     except BaseException:
         asked.send(traceback.format_exc())
         return
-    # Suppress the log lines of simulated failures, which are too many with many seeds.
+    # Suppress the log lines of simulated failures, because many seeds cause too many of them.
     logging.getLogger().addHandler(logging.NullHandler())
     warm_up()
     gc.collect()

@@ -21,8 +21,8 @@ from kafka_compat.testing.simulation.simulation import Simulation
 
 @contextlib.contextmanager
 def stamped() -> Iterator[None]:
-    """If aiokafka is installed, let its producers set timestamps with time.time, since its C extension reads
-    a clock that cannot be replaced.
+    """If aiokafka is installed, let its producers set timestamps with time.time, because its C extension
+    reads a clock that cannot be replaced.
     """
     try:
         from aiokafka.producer.message_accumulator import BatchBuilder
@@ -66,7 +66,7 @@ class Report:
     digest: str
     journal: list[str]
     error: str | None
-    """What `main` raised, with its traceback; None if it returned."""
+    """The exception of `main`, with its traceback; None if `main` returned."""
 
     @property
     def passed(self) -> bool:
@@ -78,7 +78,7 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
     """Simulate once. The report of a failed simulation includes its journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
-    # Called first, so that the modules that it imports are patched.
+    # Call this first, so that the modules that it imports are patched.
     with stamped(), simulated(loop, seed):
         simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
         try:

@@ -124,8 +124,8 @@ class Simulation:
         self.loop.journal.note(what)
 
     def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
-        """Run `work(*arguments)` as a separate process, which faults kill and pause. A kill loses its local
-        variables: keep surviving state, such as a database, in the arguments.
+        """Run `work(*arguments)` as a separate process, which faults kill and pause. A kill discards its
+        local variables: keep state that must survive, such as a database, in the arguments.
         """
         host = f"10.0.1.{len(self.processes) + 1}"
         process = Process(self, name, host, lambda: work(*arguments))
@@ -174,7 +174,7 @@ class Simulation:
         self.loop.network.later(self.now_s + delay_s, what)
 
     def between(self, bounds: tuple[float, float]) -> float:
-        """A random number in a range, chosen by the seed."""
+        """Return a random number in a range, chosen by the seed."""
         return self._chance.uniform(*bounds)
 
     def _bring(self, kind: str) -> None:
