@@ -27,7 +27,7 @@ async def test_a_failure_is_logged_with_the_name_of_the_task(caplog: pytest.LogC
     tasks = Tasks()
     await tasks.spawn("counting", work).wait()
     [record] = caplog.records
-    assert (record.levelno, record.getMessage()) == (logging.ERROR, "counting failed")
+    assert (record.levelno, record.getMessage()) == (logging.ERROR, 'Task "counting" failed')
     assert record.exc_info is not None and isinstance(record.exc_info[1], ZeroDivisionError)
     assert len(tasks) == 0
 

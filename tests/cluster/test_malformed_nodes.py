@@ -187,7 +187,7 @@ def _told(caplog: pytest.LogCaptureFixture, path: str) -> list[str]:
     return [
         record.getMessage()
         for record in caplog.records
-        if record.levelno >= logging.ERROR and record.getMessage().startswith(f"{path}: ")
+        if record.levelno >= logging.ERROR and f": {path}: " in record.getMessage()
     ]
 
 

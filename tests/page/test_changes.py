@@ -294,7 +294,7 @@ def test_offsets_of_a_group_with_members_cannot_be_changed(
     status, told = page.try_act("offsets", name=name, offsets=plan["offsets"])
     assert status == 409 and "the group has active members" in told["detail"]
     html = page.html("offsets", name=name)
-    assert "The group has 1 members" in html
+    assert "members: 1." in html
     client.close()
     page.act("offsets", name=name, offsets=plan["offsets"])
 

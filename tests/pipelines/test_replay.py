@@ -154,7 +154,7 @@ def test_a_job_that_cannot_start_reports_the_reason(
         replay(to_topic="absent")
     with pytest.raises(NotStarted, match="has 1 partitions; 4 are needed"):
         replay(to_topic=kafka.create_topic())
-    with pytest.raises(NotStarted, match="no records of other"):
+    with pytest.raises(NotStarted, match="no matching records of other"):
         replay(topics=["other"], to_topic=sample)
     with pytest.raises(NotStarted, match="not an archive"):
         replay(directory=tmp_path, to_topic=sample)

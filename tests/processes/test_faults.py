@@ -138,7 +138,7 @@ def test_a_paused_process_loses_leadership_and_rejoins(tmp_path: Path) -> None:
             assert _SESSION_MS / 1000 - 1 < time.monotonic() - began < 10
         finally:
             os.kill(pid, signal.SIGCONT)
-        command.wait_for(rf"broker {stopped}: Session with the metadata store expired")
+        command.wait_for(rf"broker {stopped}: The metadata session expired")
         command.wait_registered({1, 2, 3})
         assert command.pid_of(stopped) == pid
         wait_until(lambda: all_in_sync(command, 3), 30, "all are in sync again", 0.1)

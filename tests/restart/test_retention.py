@@ -62,7 +62,7 @@ def test_old_segments_are_deleted_by_time(tidy_broker: KafkaCompatBroker) -> Non
         for number in range(20):
             age = long_ago_ms if number < 10 else long_ago_ms + 3 * DAY_MS
             produce(connection, "t", [b"%d " % number + b"x" * 900], timestamp_ms=age)
-        start = _wait_for_start_after(connection, "t", 8)
+        start = _wait_for_start_after(connection, "t", 9)
         assert start == 10
         _check_readers(connection, start, 20)
 

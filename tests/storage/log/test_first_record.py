@@ -126,6 +126,6 @@ def test_a_closed_log_is_not_a_disk_failure(tmp_path: Path) -> None:
     for _ in range(2):
         append(log, batch(3))
     harness.dirs.delete("t", 0, lambda error: None)
-    with pytest.raises(LogDirFailure, match="not in"):
+    with pytest.raises(LogDirFailure, match="no longer in"):
         result_of(first_record_from(log, 1, 6))
     assert harness.failed == []
