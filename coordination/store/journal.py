@@ -215,7 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore nodes. `payloads` contains the payloads seen so far, so that nodes share equal ones."""
+    """Restore a node. Nodes with equal payloads share one object, which `payloads` finds by its text."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

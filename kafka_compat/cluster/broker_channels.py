@@ -1,7 +1,7 @@
 """Request queues from the controller to brokers: one queue per broker, one request at a time, in order.
 Requests to the controller's own broker stay in the process.
 
-A request without a response is sent again until the broker is no longer registered or the controller resigns.
+A request that got no response is retried until the broker is no longer registered or the controller resigns.
 Duplicates are harmless, because the receiver checks the controller epoch and leader epochs.
 """
 

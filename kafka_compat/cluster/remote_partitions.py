@@ -121,8 +121,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> Batches | None:
-        """Like `batch_at`, but with more batches after the first, up to about `max_bytes` in total. With
-        `committed`, they end at the first open transaction.
+        """Like `batch_at`, but also return the batches that follow, up to about `max_bytes` in total. With
+        `committed`, stop before the first open transaction.
         """
         topic, partition = place
         asked = FetchPartition(

@@ -24,6 +24,6 @@ class JobFailed(PipelineError):
 
 
 class RecordsLost(PipelineError):
-    """Records are missing in the topic, or would be duplicated."""
+    """Records are missing from the topic, or the run would duplicate records."""
 
     exit_code = 3

@@ -33,7 +33,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A hot key, as UTF-8 if valid, otherwise in hexadecimal, and its `share` of the topic's records."""
+    """A hot key (UTF-8 if valid, otherwise hexadecimal) and its `share` of the topic's records."""
 
     topic: str
     key: str

@@ -62,8 +62,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """Like `decode`, but also return the position after the message. Raises TooLong early if its arrays have
-    more than `elements_max` elements.
+    """Like `decode`, but also return the position after the message. Raises TooLong, without
+    decoding the rest, if its arrays have more than `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:

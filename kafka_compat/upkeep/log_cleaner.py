@@ -101,7 +101,7 @@ class LogCleaner:
         dirty = log_cleaning.find_dirty_part(
             log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
         )
-        if dirty.dirty_bytes and not self._stopped and key not in self._log_dirs.futures:
+        if dirty.dirty_bytes and not self._stopped and not self.is_moving(log):
             self._start(log, dirty, now_ms)
             await self._end_of(key)
 
@@ -150,7 +150,7 @@ class LogCleaner:
             log, key = partition.log, (partition.topic, partition.partition)
             if not log.config.compact or key in self._running or log in self._uncleanable:
                 continue
-            if key in self._log_dirs.futures:
+            if self.is_moving(log):
                 continue
             dirty = log_cleaning.find_dirty_part(
                 log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms

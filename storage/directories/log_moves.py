@@ -104,7 +104,7 @@ class LogMoves:
         placed: list[Log] = []
 
         def free(error: Exception | None) -> None:
-            if error is not None or self.futures.get(key) is not future:
+            if error is not None:
                 done(error)
             else:
                 target.worker.submit(work, after)

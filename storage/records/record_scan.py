@@ -331,8 +331,8 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
     """The smallest and largest of the two-byte zigzag numbers (first bytes `lows`, others `highs`)."""
     least, greatest = lows[0], lows[-1]
-    # If time increases, no high byte exceeds the last high byte, and beginning with the first occurrence of
-    # that high byte, no low byte exceeds the last low byte. The reverse holds for the first number.
+    # If time never decreases, the last high byte is the greatest, and from its first occurrence onward, the
+    # last low byte is the greatest, too. Likewise, the first number is the smallest.
     first_greatest, last_least = highs.find(highs[-1]), highs.rfind(highs[0])
     if not (
         lows.translate(None, _CONTINUED_EVEN)

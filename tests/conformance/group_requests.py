@@ -23,7 +23,7 @@ def join(group: str, **more: Any) -> Plain:
 
 
 def ready_group(pair: Pair) -> str:
-    """A group name whose coordinator is there on both sides."""
+    """Return a new group name for which both brokers have an available coordinator."""
     group = pair.name("group")
     for connection in pair.sides.values():
         for _ in range(2000):

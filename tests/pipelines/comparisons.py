@@ -18,7 +18,7 @@ COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp
 
 
 def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: int) -> int:
-    """Compare the archive of a topic, record by record, with what kafka-python reads; returns the count."""
+    """Compare the archive of a topic, record by record, with what kafka-python reads. Return their number."""
     table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table(columns=COLUMNS)
     table = table.filter(dataset.field("topic") == topic).sort_by(
         [("partition", "ascending"), ("offset", "ascending")]

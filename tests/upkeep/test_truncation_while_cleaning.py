@@ -9,7 +9,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.upkeep.log_cleaner import LogCleaner
-from tests.cluster.embedded import EmbeddedCluster, until
+from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 from tests.storage.cleaning_support import records
 
 CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
@@ -27,25 +27,26 @@ def values(held: Partition) -> list[bytes]:
     return [record.value or b"" for record in records(held.log)]
 
 
+async def begin_cleaning(cluster: EmbeddedCluster) -> tuple[EmbeddedBroker, Partition, LogCleaner]:
+    """Append records to the log of a new topic, and start a child process that cleans it."""
+    broker = cluster.brokers[1]
+    assert await cluster.create_topic("t", replicas=1, configs=CONFIGS) == ErrorCode.NONE
+    held = broker.replicas.get("t", 0)
+    assert held is not None
+    append(held, b"old", 20)
+    services = broker.services
+    feed = services.metadata.feed
+    cleaner = LogCleaner(broker.config, services.clock, lambda: broker.replicas, broker.log_dirs, feed)
+    cleaner.look(services.clock.now_ms())
+    assert cleaner._running
+    return broker, held, cleaner
+
+
 async def test_a_cleaning_of_truncated_records_is_discarded(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1)
     await cluster.start()
     try:
-        broker = cluster.brokers[1]
-        assert await cluster.create_topic("t", replicas=1, configs=CONFIGS) == ErrorCode.NONE
-        held = broker.replicas.get("t", 0)
-        assert held is not None
-        append(held, b"old", 20)
-        services = broker.services
-        cleaner = LogCleaner(
-            broker.config,
-            services.clock,
-            lambda: broker.replicas,
-            broker.log_dirs,
-            services.metadata.feed,
-        )
-        cleaner.look(services.clock.now_ms())
-        assert cleaner._running
+        broker, held, cleaner = await begin_cleaning(cluster)
         held.log.truncate_to(2)
         await until(lambda: not held.log.is_settling)
         append(held, b"new", 18)
@@ -63,16 +64,8 @@ async def test_a_log_that_is_being_moved_is_not_cleaned(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1, settings={"log.dirs": ",".join(directories)})
     await cluster.start()
     try:
-        broker = cluster.brokers[1]
-        assert await cluster.create_topic("t", replicas=1, configs=CONFIGS) == ErrorCode.NONE
-        held = broker.replicas.get("t", 0)
-        assert held is not None
-        append(held, b"old", 20)
+        broker, held, cleaner = await begin_cleaning(cluster)
         services = broker.services
-        feed = services.metadata.feed
-        cleaner = LogCleaner(broker.config, services.clock, lambda: broker.replicas, broker.log_dirs, feed)
-        cleaner.look(services.clock.now_ms())
-        assert cleaner._running
         directories.remove(held.log.disk.path)
         broker.log_dirs.moves.begin(("t", 0), directories[0])
         await until(lambda: not cleaner._running)

@@ -257,6 +257,15 @@ def test_syncs_and_renames_are_performed_by_the_worker(tmp_path: Path) -> None:
     dirs.close()
 
 
+def _stepped(*directories: Path, filesystem: RealFilesystem | None = None) -> tuple[Harness, SteppedWorker]:
+    """Log directories with one worker, which does nothing before the test steps it."""
+    harness, worker = Harness(*directories, filesystem=filesystem), SteppedWorker()
+    harness.dirs.close()
+    harness.new_worker = lambda path: worker
+    harness.reopen()
+    return harness, worker
+
+
 def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_path: Path) -> None:
     class Interrupted(RealFilesystem):
         on_unshare: Callable[[], None] | None = None
@@ -267,12 +276,9 @@ def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_pat
                 on_unshare, self.on_unshare = self.on_unshare, None
                 on_unshare()
 
-    filesystem, worker = Interrupted(), SteppedWorker()
-    harness = Harness(tmp_path, filesystem=filesystem)
-    harness.dirs.close()
-    harness.new_worker = lambda path: worker
-    dirs = harness.reopen()
-    log = harness.log()
+    filesystem = Interrupted()
+    harness, worker = _stepped(tmp_path, filesystem=filesystem)
+    dirs, log = harness.dirs, harness.log()
     append(log, batch(10))
     append(log, batch(10))
     log.truncate_to(10)
@@ -288,12 +294,9 @@ def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_pat
 
 @pytest.mark.parametrize("steps", range(8))
 def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, steps: int) -> None:
-    worker, key = SteppedWorker(), ("t", 0)
-    harness = Harness(tmp_path / "a", tmp_path / "b")
-    harness.dirs.close()
-    harness.new_worker = lambda path: worker
-    dirs = harness.reopen()
-    log = harness.log()
+    key = ("t", 0)
+    harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
+    dirs, log = harness.dirs, harness.log()
     append(log, batch(10))
     other = next(path for path in harness.directories if path != log.disk.path)
     for _ in range(2):
@@ -325,12 +328,9 @@ def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_onl
                 on_index, self.on_index = self.on_index, None
                 on_index()
 
-    filesystem, worker, key = Interrupted(), SteppedWorker(), ("t", 0)
-    harness = Harness(tmp_path / "a", tmp_path / "b", filesystem=filesystem)
-    harness.dirs.close()
-    harness.new_worker = lambda path: worker
-    dirs = harness.reopen()
-    log = harness.log()
+    filesystem, key = Interrupted(), ("t", 0)
+    harness, worker = _stepped(tmp_path / "a", tmp_path / "b", filesystem=filesystem)
+    dirs, log = harness.dirs, harness.log()
     append(log, batch(10))
     other = next(path for path in harness.directories if path != log.disk.path)
     append(dirs.moves.begin(key, other), batch(10))
