@@ -163,7 +163,7 @@ def test_an_unknown_certificate_authority_is_reported(ours: Secured, tmp_path: P
         "ssl.truststore.location": str(other),
         "security.protocol": "SSL",
     }
-    code, findings = _examined(tmp_path, settings, "--bootstrap", ours.addresses["SSL"])
+    code, findings = _examined(tmp_path, settings, "--bootstrap-server", ours.addresses["SSL"])
     assert code == 1 and findings[-1]["side"] == "client" and "not trust the issuer" in findings[-1]["text"]
 
 
@@ -172,9 +172,16 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
 ) -> None:
     port = ours.addresses["SSL"].rpartition(":")[2]
     code, findings = _examined(
-        tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap", f"127.1:{port}"
+        tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap-server", f"127.1:{port}"
     )
     assert code == 1 and findings[-1]["side"] == "broker" and "the name 127.1" in findings[-1]["text"]
+
+
+@pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap"])
+def test_the_address_is_given_as_for_other_commands(tmp_path: Path, flag: str) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    _, (*_, last) = _examined(tmp_path, {}, flag, address)
+    assert last["address"] == address
 
 
 @pytest.mark.parametrize(
@@ -182,7 +189,7 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
     [("no.such.name.invalid", "name", "network"), ("127.0.0.1", "connection", "broker")],
 )
 def test_an_unreachable_address_is_reported(tmp_path: Path, host: str, step: str, side: str) -> None:
-    code, (*_, last) = _examined(tmp_path, {}, "--bootstrap", f"{host}:{free_port()}")
+    code, (*_, last) = _examined(tmp_path, {}, "--bootstrap-server", f"{host}:{free_port()}")
     assert code == 1 and (last["step"], last["side"], last["ok"]) == (step, side, False)
 
 
@@ -192,7 +199,7 @@ def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
     broker.start()
     try:
         code, findings = _examined(
-            tmp_path, {}, "--bootstrap", broker.address, "--topic", "t", "--group", "g"
+            tmp_path, {}, "--bootstrap-server", broker.address, "--topic", "t", "--group", "g"
         )
     finally:
         broker.stop()
