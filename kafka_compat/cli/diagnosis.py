@@ -113,7 +113,10 @@ class Examination:
             self._connection = socket.create_connection((host, port), self._settings.timeout_s)
         except ConnectionRefusedError:
             raise _Failed(
-                "connection refused", "broker", "start the broker, or check the port in its listeners"
+                "connection refused: nothing listens at this address",
+                "broker",
+                "start the broker, or correct the address: --bootstrap-server here, or the broker's listeners "
+                "and advertised.listeners",
             ) from None
         except TimeoutError:
             raise _Failed(

@@ -193,6 +193,12 @@ def test_an_unreachable_address_is_reported(tmp_path: Path, host: str, step: str
     assert code == 1 and (last["step"], last["side"], last["ok"]) == (step, side, False)
 
 
+def test_a_refused_connection_is_reported_with_the_next_step(tmp_path: Path) -> None:
+    _, (*_, last) = _examined(tmp_path, {}, "--bootstrap-server", f"127.0.0.1:{free_port()}")
+    assert "nothing listens" in last["text"]
+    assert last["remedy"].startswith("start the broker, or correct the address: --bootstrap-server")
+
+
 def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
     settings = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     broker = KafkaCompatBroker(tmp_path, settings)
