@@ -115,8 +115,8 @@ class Examination:
             raise _Failed(
                 "connection refused: nothing listens at this address",
                 "broker",
-                "start the broker, or correct the address: --bootstrap-server here, or the broker's listeners "
-                "and advertised.listeners",
+                "start the broker, or correct the address: --bootstrap-server here, or listeners and "
+                "advertised.listeners of the broker",
             ) from None
         except TimeoutError:
             raise _Failed(
