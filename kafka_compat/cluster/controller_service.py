@@ -169,8 +169,7 @@ class ControllerService:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Handle a change of the brokers' unclean.leader.election.enable, if this broker is the controller.
-        """
+        """Handle changed unclean.leader.election.enable of the brokers, if this broker is the controller."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 

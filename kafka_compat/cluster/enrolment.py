@@ -100,8 +100,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """Try to register once, in a new session, and return whether this succeeded. Raises only CannotGoOn.
-        """
+        """Try once to register in a new session, and return whether this succeeded. Raises CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

@@ -42,8 +42,7 @@ class FinalizedFeatures:
         self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
-        """Watch the node in this session. Raises UnsupportedFeatures if the node already contains features.
-        """
+        """Watch the node in this session. Raises UnsupportedFeatures if the node contains features."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
             "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
