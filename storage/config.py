@@ -52,8 +52,8 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """The age in ms at which a segment is rolled: segment.ms, or the smaller max.compaction.lag.ms if the
-        topic is compacted (KIP-354).
+        """The age in ms at which a segment is rolled: segment.ms, or max.compaction.lag.ms if that is smaller
+        and the topic is compacted (KIP-354).
         """
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)

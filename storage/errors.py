@@ -94,9 +94,7 @@ class LogDirFailure(StorageError):
 
 
 class RefusedForNow(StorageError):
-    """Base class of the errors of operations that had no effect and may be retried. Clients retry after the
-    error code, which is 56.
-    """
+    """Base class of errors of operations that had no effect and may be retried. Kafka code 56."""
 
 
 class DiskFull(RefusedForNow):

@@ -186,9 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If any partition is to be deleted, the response is passed to the
-    controller as StopReplicaAnswered.
-    """
+    """Send StopReplica to one broker. If it deletes a partition, the response is StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int

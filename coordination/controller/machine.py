@@ -298,7 +298,6 @@ class _Term:
 
 
 def _refusal(event: Event) -> list[Effect]:
-    """Return the reply to a request that arrives while this broker is not the controller."""
     error = ControllerError.NOT_CONTROLLER
     match event:
         case events.AlterPartitionRequested(request_id):

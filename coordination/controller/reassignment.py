@@ -177,7 +177,6 @@ class Reassignments:
             yield from self._partitions.elect([partition], Strategy.REASSIGNMENT)
 
     def _remove(self, partition: TopicPartition, brokers: Iterable[int]) -> Procedure[None]:
-        """Stop and delete replicas that are no longer needed, without waiting for the result."""
         replicas = [(partition, broker) for broker in brokers]
         for phase in (
             ReplicaPhase.OFFLINE,
@@ -216,9 +215,7 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """Return the error if replicas on the brokers `present` cannot move to the brokers `target`, or None. The
-    message is worded as in Kafka.
-    """
+    """Return Kafka's error if a partition cannot move from `present` to `target`, or None."""
     problem = None
     added = [broker for broker in target if broker not in present]
     if not target:

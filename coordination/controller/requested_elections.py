@@ -98,6 +98,5 @@ class Elections:
 
 
 def _election_failed(election: ElectionType, partition: TopicPartition) -> Outcome:
-    """Return the result for a partition without an eligible leader."""
     error, strategy = _FAILED[election]
     return Outcome(error, f"Failed to elect leader for partition {partition} under strategy {strategy}")

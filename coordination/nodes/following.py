@@ -113,7 +113,6 @@ class Following:
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
-        """Process changes until the store fails or its session ends."""
         while True:
             self._woken.clear()
             if self._store.session_id != self._session_id:

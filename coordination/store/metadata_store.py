@@ -332,6 +332,5 @@ class StoreSession(MetadataStore):
             listener(state)
 
     def _check_connected(self) -> None:
-        """Raise SessionExpired unless the session is CONNECTED."""
         if self._state is not SessionState.CONNECTED:
             raise SessionExpired(f"session {self._session_id} is {self._state.value}")

@@ -37,9 +37,7 @@ class Tls(Protocol):
     """Interface for TLS connections. Methods are not called in the event loop's thread."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """Wrap a connection to a host, and complete the handshake within the socket's timeout. Raises
-        Unusable or another OSError.
-        """
+        """Complete the TLS handshake of a connection to a host. Raises Unusable or another OSError."""
 
     def explain(self, error: OSError) -> OSError:
         """Return the exception to raise for a connection error after the handshake."""

@@ -198,7 +198,6 @@ class ZooKeeperMetadataStore(StoreSession):
             await asyncio.shield(self._stopping)
 
     async def _until_connected(self) -> None:
-        """Wait until the session is connected. Raises SessionExpired if it has ended."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
             raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
@@ -239,7 +238,6 @@ class ZooKeeperMetadataStore(StoreSession):
         must_exist: bool,
         on_result: OnResult,
     ) -> Any:
-        """Send one read, and return its response."""
         async with self._slots:
             asked_s = time.monotonic()
             try:
@@ -275,10 +273,6 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """Return the callback for kazoo, which calls it with an event, or with another type if a watch is
-        dropped.
-        """
-
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
             if kind:

@@ -30,9 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Change notifications for users, clients and addresses, for subscribers that cache credentials or
-    quotas.
-    """
+    """Change notifications for users, clients and addresses, for caches of credentials or quotas."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks

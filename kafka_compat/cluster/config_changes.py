@@ -49,9 +49,7 @@ class ConfigChanges:
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. Notices that exist at the first call are ignored, because the
-        settings are read afterwards.
-        """
+        """Process notices in this session. The first call ignores notices that already exist."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

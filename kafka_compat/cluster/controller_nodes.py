@@ -134,9 +134,7 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """Read the states of these partitions. Missing states are omitted. Malformed states are also omitted,
-        and watched.
-        """
+        """Read the states of partitions, without missing or malformed states. The latter are watched."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
@@ -154,9 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Read a partition's state, with the node's version as partition epoch. Return None if the node is
-        missing or malformed.
-        """
+        """Read a partition's state, or None if missing or malformed. Its epoch is the node's version."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -230,9 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read and delete the notices of leaders before Kafka 2.7, which write partition states themselves,
-        and return these states.
-        """
+        """Delete the notices of leaders before Kafka 2.7, and return the states that these wrote."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -245,9 +239,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """Read and delete the notices under a path, and return their contents. Call this before reading the
-        entities to which the notices refer.
-        """
+        """Delete the notices under a path, before their entities are read. Return their contents."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -269,9 +261,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or enable features if an older inter.broker.protocol.version disabled them
-        (KIP-584).
-        """
+        """Create /feature, or enable features that an older protocol version disabled (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -308,9 +298,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write the states of one topic in one transaction. If it fails or the outcome is unknown, write them
-        individually.
-        """
+        """Write the states of one topic in one transaction or, if it fails, individually."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
@@ -491,7 +479,6 @@ class ControllerNodes:
 
 
 def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
-    """Group the writes by topic, with at most TOGETHER_MOST writes per group."""
     topics: dict[str, list[StateWrite]] = {}
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)

@@ -52,7 +52,7 @@ class ControllerOrders:
         long_work: LongWork,
         first_metadata: FirstMetadata,
     ) -> None:
-        """The addresses of leaders, which may arrive before the metadata, are added to `leader_addresses`."""
+        """`leader_addresses` receives the addresses of leaders, which may arrive before the metadata."""
         self._fence = fence
         self._metadata = metadata
         self._states = states

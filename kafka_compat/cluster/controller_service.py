@@ -219,7 +219,6 @@ class ControllerService:
         await self._changed.wait()
 
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Act as controller until /controller is deleted or belongs to another broker."""
         term = self._new_term(store, epoch, await asyncio.to_thread(_term_class))
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)

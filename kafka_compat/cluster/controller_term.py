@@ -266,7 +266,6 @@ class ControllerTerm:
         return self._watch(znodes.partition_state_path(*partition), partial(self._state_mended, partition))
 
     async def _read_unclean(self, names: list[str]) -> bool:
-        """Read the topics' unclean election settings, and return whether any setting has changed."""
         before = dict(self._unclean_topics)
         settings = await self._nodes.topic_settings(names, UNCLEAN)
         for name in names:
@@ -357,7 +356,6 @@ class ControllerTerm:
                         events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
-        """Carry out an effect, and return the event with its result, if any."""
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):

@@ -181,7 +181,6 @@ def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequ
 
 
 def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_OfPartition]]]:
-    """Group items by topic, in order of first occurrence."""
     topics: dict[str, list[_OfPartition]] = {}
     for item in partitions:
         topics.setdefault(item.partition.topic, []).append(item)

@@ -91,7 +91,6 @@ class Enrolment:
                 self._tasks.spawn("registering the broker again", self._reenter, OnFailure.RESTART)
 
     async def _reenter(self) -> None:
-        """Try to register in new sessions until one attempt succeeds."""
         while not self.is_leaving:
             await self._step_back()
             if await self._enter_again():

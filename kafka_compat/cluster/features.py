@@ -74,7 +74,6 @@ class FinalizedFeatures:
         change.publish()
 
     async def _epoch(self, store: MetadataStore, watch: Callable[[Event], None]) -> int:
-        """Return the node's version, or NO_EPOCH if it is missing or features are disabled."""
         if await store.exists(znodes.FEATURE, watch) is None:
             return NO_EPOCH
         try:

@@ -70,9 +70,7 @@ class StopState(NamedTuple):
 
 
 class ReplicaStates:
-    """The states of this broker's replicas, changed by the rules of this module. The caller checks broker and
-    controller epochs.
-    """
+    """The states of this broker's replicas. The caller checks broker and controller epochs."""
 
     def __init__(
         self,
@@ -160,9 +158,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until earlier operations on these partitions are complete on disk, so that `apply` may be
-        called.
-        """
+        """Wait until earlier operations on these partitions are complete on disk. Then call `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states

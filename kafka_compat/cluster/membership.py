@@ -290,7 +290,6 @@ class Membership:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
-        """Apply settings that any broker of the cluster has stored."""
         config = self._context.config
         kind, _, name = entity_path.partition("/")
         if kind == "topics":

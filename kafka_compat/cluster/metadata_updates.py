@@ -1,6 +1,4 @@
-"""Application of UpdateMetadata to the metadata cache. Updates come from requests, or from the controller in
-this process.
-"""
+"""Application of UpdateMetadata, from requests or the controller in this process, to the cache."""
 
 from __future__ import annotations
 

@@ -257,9 +257,7 @@ class Peering:
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers by ControlledShutdown, with retries as set by
-        controlled.shutdown.*.
-        """
+        """Move leadership to other brokers by ControlledShutdown, which is retried."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return

@@ -89,7 +89,6 @@ class Recovery:
     # --- deletions that a crash interrupted
 
     async def _delete(self, name: str) -> list[int]:
-        """Delete a topic, and return its partitions."""
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -189,7 +188,6 @@ class Recovery:
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
-        """Become leader of the partitions of a topic."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
         )
@@ -218,7 +216,6 @@ class Recovery:
                 await turn.pause_if_due()
 
     async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Store that these partitions have no leader, because their disk is offline."""
         states: dict[str, PartitionState] = {}
         for name, index in lost:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
@@ -244,7 +241,6 @@ class Recovery:
     # --- logs unknown to the store
 
     async def _adopt(self) -> None:
-        """Add the topics that have partition directories but are missing in the store."""
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id

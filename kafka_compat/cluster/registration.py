@@ -84,9 +84,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """Create the node and return its epoch. Return None if the node exists, possibly because the response to
-    an earlier attempt was lost.
-    """
+    """Create the node and return its epoch, or None if it already exists."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

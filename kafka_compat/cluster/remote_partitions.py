@@ -48,9 +48,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Access to partitions led by other brokers. Methods raise ConnectionError, TimeoutError,
-    MalformedRequest.
-    """
+    """Access to partitions on other brokers. Raises ConnectionError, TimeoutError, MalformedRequest."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

@@ -106,7 +106,6 @@ async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> Non
 
 
 async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
-    """Return the cluster ID, which the first broker of the cluster writes."""
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
     except stores.NoNode:

@@ -63,7 +63,6 @@ class Topics:
         self._metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Wake the tasks that wait for a metadata change."""
         self._metadata_changed.set()
         self._metadata_changed = asyncio.Event()
 
@@ -73,9 +72,7 @@ class Topics:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Notify the controller that a log directory of this broker failed (KIP-112). Raises
-        MetadataStoreError.
-        """
+        """Report a failed log directory to the controller (KIP-112). Raises MetadataStoreError."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
@@ -255,7 +252,6 @@ class Topics:
             return False
 
     async def _extend(self, state: TopicState, version: int) -> None:
-        """Add partitions to a topic whose node has this version. Raises BadVersion."""
         path, data = znodes.topic_path(state.name), znodes.encode_topic(state)
         has_lost = False
         while True:

@@ -70,7 +70,6 @@ def response_in_steps(
 
 
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
-    """Convert the records in another thread, one partition at a time."""
     magic = 0 if ctx.api_version < 2 else 1
     for number, (target, data, _, held) in enumerate(found):
         adapted = _for_old_client(ctx, target, data, held, replica_id)
@@ -136,7 +135,6 @@ def _add(
     replica_id: int,
     topics: dict[str | UUID, list[PartitionData]],
 ) -> None:
-    """Add the parts of the response to `topics`, and count the traffic."""
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
     sendfile_bytes_min = ctx.sendfile_bytes_min

@@ -45,9 +45,7 @@ PartitionKey = tuple[str | int, int]
 number, because hashing a UUID calls Python code and each fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""The priority of a session: whether it belongs to a follower, the number of its partitions, and its ID, in
-order of importance.
-"""
+"""The priority of a session: whether it is a follower's, the number of its partitions, and its ID."""
 
 
 def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
@@ -263,9 +261,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Evict a session, by rule 6, for a new session with `size` partitions. Return False if none may be
-        evicted.
-        """
+        """Evict a session, by rule 6, to make room for one with `size` partitions, if possible."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

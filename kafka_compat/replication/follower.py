@@ -182,9 +182,7 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """Return the entries of the next request for the partitions of the last response. Return None if all
-        partitions must be examined.
-        """
+        """Return the entries of the partitions of the last response, or None to examine all partitions."""
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
         for item in self._changed:
@@ -198,9 +196,7 @@ class Follower:
         return self._session.changes_among(changed)
 
     def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
-        """Examine all partitions. Return (partitions to fetch, partitions to forget), or None if none is
-        ready.
-        """
+        """Return (partitions to fetch, partitions to forget), or None if no partition is ready."""
         self._changed.clear()
         ready = [
             item
@@ -289,7 +285,6 @@ class Follower:
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
-        """Call `wake` when fetching for this log may continue."""
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0

@@ -174,9 +174,7 @@ class LogMover:
             waited_s += RETRY_S
 
     def _finish(self, held: Partition, future: Log) -> bool:
-        """Copy the remainder, and replace the log by the copy, without yielding to the event loop. Return
-        False if the log is being truncated.
-        """
+        """Copy the remainder and replace the log, without yielding. Return False during a truncation."""
         if held.log.is_settling:
             return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:

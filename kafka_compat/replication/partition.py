@@ -301,9 +301,7 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` once the records below `offset` are committed, or with an error if this broker
-        stops being leader.
-        """
+        """Call `callback` once the records below `offset` are committed, or with an error."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
@@ -361,9 +359,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the records at and after `offset`, which the leader lacks. Raises StorageError, or
-        KafkaError on a leader.
-        """
+        """Remove records that the leader lacks. Raises StorageError, or KafkaError on a leader."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
@@ -374,9 +370,7 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records, and restart the log at `offset`, where the leader's log starts. Raises the same
-        errors as `truncate_to`.
-        """
+        """Remove all records, and restart the log at `offset`. Raises the same errors as `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)

@@ -262,9 +262,7 @@ class ReplicaManager:
         held.resign(code)
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
-        """Set aside the directory of a topic with the same name but a different ID, because that topic was
-        deleted while this broker was offline.
-        """
+        """Set aside the log of a topic with the same name that was deleted while this broker was offline."""
         found = self._log_dirs.logs.get(key)
         if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
             return

@@ -177,7 +177,6 @@ class BatchCleaner:
         return self._flags[start : start + count]
 
     def _kept(self, header: BatchHeader, found: RecordKeys, flags: bytearray | None) -> list[int]:
-        """Return the indexes of the records to keep."""
         mapped = self._map.latest_offset - header.base_offset
         gone = set(found.keyless)
         horizon_ms = header.delete_horizon_ms
@@ -222,7 +221,6 @@ def _without_records(header: BatchHeader) -> bytes:
 
 
 def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
-    """Return the header of a batch that contains only the `kept` records."""
     max_timestamp = header.max_timestamp
     if not header.attributes & batches.TIMESTAMP_TYPE_FLAG:
         deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)

@@ -208,7 +208,6 @@ class _Slots:
         return (word - 1 for word in self._words[::3] if word)
 
     def _find(self, high: int, low: int) -> int:
-        """Return the position of the digest's slot, or of the free slot for it."""
         words, slots = self._words, self._slots
         slot = high % slots
         at = slot * 3

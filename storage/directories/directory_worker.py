@@ -105,7 +105,6 @@ class ThreadWorker:
                 self._do(*self._jobs.popleft())
 
     def _run_urgent(self) -> bool:
-        """Run all urgent jobs, and return whether there were any."""
         found = False
         while self._urgent:
             found = True

@@ -159,7 +159,7 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Summaries of all logs without pending file deletions or missing files."""
+        """Iterate over the summaries of all logs without pending file deletions or missing files."""
         unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:

@@ -320,9 +320,7 @@ class LogDirs:
         done(None)
 
     def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
-        """Delete a log: rename its partition directory, call `done`, and delete its files after
-        file.delete.delay.ms.
-        """
+        """Delete a log: rename its directory, call `done`, and later delete its files."""
         key = (topic, partition)
         self.moves.cancel(key)
         log = self._release(key)
@@ -410,9 +408,7 @@ class LogDirs:
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush and close every log, write the checkpoints and then the clean-shutdown marker, and release
-        the locks.
-        """
+        """Flush and close all logs, write the checkpoints and the clean-shutdown marker, and unlock."""
         for directory in self._directories.values():
             directory.worker.close()
         for directory in self._online():

@@ -207,7 +207,6 @@ def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
-    """Remove all logs except `logs`, and the files that will be replaced."""
     for entry in os.listdir(path):
         key = directory_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):

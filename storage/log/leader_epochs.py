@@ -92,9 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Remove the epochs that end at `start_offset` or earlier, so that the epoch of `start_offset` begins
-        there. Return whether the entries changed.
-        """
+        """Remove the epochs before the log start `start_offset`. Return whether the entries changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False

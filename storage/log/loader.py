@@ -232,7 +232,6 @@ class LogLoader:
 
 
 def _base_offsets(names: list[str], suffix: str) -> list[int]:
-    """Return the offsets in the names of a log's files with this suffix."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return [int(stem) for stem in stems if stem.isdecimal()]
 

@@ -221,9 +221,7 @@ class Log:
         return self._clock.now_ms()
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Return the start offset and modification time in ms of each segment, oldest first. Raises
-        LogDirFailure.
-        """
+        """Return the start offset and modification time (ms) of each segment. Raises LogDirFailure."""
         with self.disk.reading(self.name):
             return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
@@ -507,9 +505,7 @@ class Log:
         return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions with records in [fetch_offset, upper_bound), for a read_committed
-        fetch.
-        """
+        """Return the aborted transactions with records in [fetch_offset, upper_bound)."""
         with self.disk.reading(self.name):
             return self.segments.aborted_transactions(fetch_offset, upper_bound)
 
@@ -654,9 +650,7 @@ class Log:
             segment.abandon()
 
     def close(self) -> None:
-        """Flush the log, and write the files that a clean startup reads: indexes, producer snapshot and
-        leader epochs.
-        """
+        """Flush the log, and write its indexes, producer snapshot and leader epochs for startup."""
         if self.closed:
             return
         self.disk.check()

@@ -69,8 +69,6 @@ _FIRST_PAUSE: Final = 8
 
 
 class _State:
-    """The progress and results of a scan."""
-
     __slots__ = ("has_null_key", "high", "index", "low", "position")
 
     def __init__(self) -> None:
@@ -319,7 +317,6 @@ def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
 
 
 def _extremes(zigzags: bytes) -> tuple[int, int]:
-    """Return the smallest and largest of these one-byte zigzag numbers."""
     first, last = zigzags[0], zigzags[-1]
     # Timestamps usually increase: then no delta is negative, and the first and last are the extremes.
     if not first & 1 and not zigzags.translate(None, bytes(range(first, last + 1, 2))):

@@ -352,9 +352,7 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """Return the sizes and magic numbers of all whole batches or messages. Raises CorruptRecord if one is
-    invalid.
-    """
+    """Return the sizes and magic numbers of whole batches or messages. Raises CorruptRecord."""
     sizes: list[int] = []
     magics: list[int] = []
     position = 0
@@ -378,7 +376,6 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
 
 
 def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
-    """Convert a message set of format 0 or 1 to one batch of format 2."""
     from kafka_compat.storage.records.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:

@@ -106,9 +106,7 @@ class OpenSegments:
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """If more than `kept` segments are open, close some to free descriptors for a connection. Return
-        whether any segment was closed.
-        """
+        """Close segments for a connection if more than `kept` are open. Return whether any was closed."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:

@@ -76,7 +76,7 @@ class TransactionIndex:
         return self._entries
 
     def __len__(self) -> int:
-        """The number of entries. All methods that read the file may raise CorruptFile."""
+        """Return the number of entries. All methods that read the file may raise CorruptFile."""
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
