@@ -58,8 +58,7 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # The sessions of the previous process have ended. Write the deletion of their nodes with the first
-        # change.
+        # With the first change, write the deletion of ephemeral nodes of the previous process.
         self._unwritten = self._remove_ephemerals(None)
 
     @property

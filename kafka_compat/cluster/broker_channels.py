@@ -1,6 +1,5 @@
 """Request queues from the controller to the brokers. Each broker has one queue, from which requests are sent
-one
-at a time. Requests to the controller's own broker stay in the process.
+one at a time. Requests to the controller's own broker stay in the process.
 
 A request without a response is sent again until the broker is no longer registered or the controller resigns.
 Duplicates are harmless, because the receiver checks the controller epoch and leader epochs.

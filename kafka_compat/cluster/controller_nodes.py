@@ -37,8 +37,7 @@ TOGETHER_MOST = 128
 """Maximum number of states written in one transaction, because ZooKeeper accepts at most 1 MB."""
 UNDER_WAY_MOST = 100
 """Maximum number of concurrent store requests. All responses that arrive at the same time are processed
-before
-the event loop serves other connections.
+before the event loop serves other connections.
 """
 
 
@@ -140,8 +139,7 @@ class ControllerNodes:
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read the node again with a watch, because it may have been repaired after the first
-                    # read.
+                    # Read the node again with a watch, because it may have been repaired since.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again
@@ -413,8 +411,8 @@ class ControllerNodes:
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
         """Delete the nodes of a topic. The topic's own node, its settings and the deletion request are
-        deleted
-        last, in one transaction, so that a new topic with the same name cannot lose settings. Raises Deposed.
+        deleted last, in one transaction, so that a new topic with the same name cannot lose settings. Raises
+        Deposed.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))

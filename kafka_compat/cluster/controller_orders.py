@@ -28,8 +28,7 @@ class Fence:
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """Return the error for an outdated request, or NONE. A request is outdated if it was sent to an
-        earlier
-        registration of this broker (KIP-380) or by a controller that has been replaced.
+        earlier registration of this broker (KIP-380) or by a controller that has been replaced.
         """
         if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH

@@ -1,6 +1,5 @@
 """Participation of this broker in controller elections: it watches /controller, and acts as controller if it
-is
-elected.
+is elected.
 
 Rules
 1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.

@@ -61,8 +61,7 @@ class Enrolment:
 
     async def enter(self, info: BrokerInfo) -> None:
         """Register in the current session, and start the tasks that depend on it. Raises NodeExists if
-        another
-        broker has the ID, UnsupportedFeatures, and other MetadataStoreErrors.
+        another broker has the ID, UnsupportedFeatures, and other MetadataStoreErrors.
         """
         self._info = info
         session = self._current.session

@@ -15,8 +15,7 @@ class FirstMetadata:
         self.received = asyncio.Event()
         self.expects_topics = False
         """Whether to wait for topics. A controller first sends the brokers and then the topics, so clients
-        that
-        request metadata in between would see no topics.
+        that request metadata in between would see no topics.
         """
 
     def update(self, has_topics: bool) -> None:

@@ -1,6 +1,5 @@
 """ISR proposals of leaders, which are sent to the controller by AlterPartition (KIP-497). One request at a
-time
-contains all pending proposals.
+time contains all pending proposals.
 
 Every proposal gets a result, even after a failure. A leader without a result would never propose an ISR
 again, and its partition would stop committing records once a follower fails.

@@ -196,8 +196,7 @@ class Membership:
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
         """Restore the state of the partitions after the logs are loaded. A standalone broker becomes leader
-        of
-        all partitions; in a cluster, the controller decides.
+        of all partitions; in a cluster, the controller decides.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -306,8 +305,7 @@ class Membership:
 
     def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
         """Report to clients and the controller that this broker is no longer leader of these partitions,
-        because
-        a disk failed.
+        because a disk failed.
         """
         if self._tasks is None:
             return

@@ -1,6 +1,6 @@
 """Startup recovery of a standalone broker, which reconciles the metadata store with the log directories
-before
-the broker registers. At this time, no controller has begun a term, and no other broker can have made changes.
+before the broker registers. At this time, no controller has begun a term, and no other broker can have made
+changes.
 
 Rules
 1. The store is authoritative. A topic exists once its nodes exist, and missing logs are created. A deletion
@@ -57,8 +57,7 @@ class Recovery:
 
     async def run(self, *, adopts: bool) -> None:
         """Complete deletions, then become leader of the topics in the store. Logs of unknown topics are
-        adopted
-        if `adopts` is true, because topics may be missing in the store, and set aside otherwise.
+        adopted if `adopts` is true, because topics may be missing in the store, and set aside otherwise.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))

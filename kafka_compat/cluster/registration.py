@@ -53,8 +53,7 @@ async def register_alone(
     store: MetadataStore, broker: BrokerInfo, now_ms: int, malformed: MalformedNodes
 ) -> tuple[int, ControllerEpoch]:
     """Register in the store of a standalone broker and become controller, in one transaction. Return the
-    broker
-    epoch and the controller epoch.
+    broker epoch and the controller epoch.
     """
     operations: list[stores.Operation] = []
     try:

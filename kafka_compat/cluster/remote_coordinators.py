@@ -1,6 +1,5 @@
 """Requests from partition leaders to transaction coordinators on other brokers, by AddPartitionsToTxn version
-4
-and later (KIP-890).
+4 and later (KIP-890).
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ log = logging.getLogger(__name__)
 _VERSION: Final = 1
 _VERSION_WITH_EPOCH_BUMP: Final = 2
 """The first version that contains the transaction.version of a marker (KIP-1228). Version 1 is also
-sufficient,
-and brokers before Kafka 4.2 support it.
+sufficient, and brokers before Kafka 4.2 support it.
 """
 
 

@@ -1,6 +1,5 @@
 """Reading of partitions led by other brokers, as a consumer: their start and end offsets, and the records at
-an
-offset.
+an offset.
 
 Monitoring and the web console occasionally read such partitions. They use separate connections, so that a
 slow broker does not delay other requests.
@@ -57,8 +56,7 @@ class RemotePartitions:
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
         """Return the bounds of partitions that the broker `leader_id` leads in these epochs. Partitions with
-        a
-        different leader or epoch are omitted. With `committed`, the end is the last stable offset.
+        a different leader or epoch are omitted. With `committed`, the end is the last stable offset.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
@@ -81,8 +79,7 @@ class RemotePartitions:
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
         """Return, for each partition, the first offset with this timestamp (ms) or a later one, or -1 if
-        there
-        is none. Partitions that the broker does not know are omitted.
+        there is none. Partitions that the broker does not know are omitted.
         """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():

@@ -51,7 +51,7 @@ class TopicSettings:
                 self._know(change.topic, change.settings)
                 self._configure(change.topic)
             elif change.is_of_broker:
-                # Apply the broker's new defaults to all topics, which may not override them.
+                # The broker's defaults apply to all topics that do not override them.
                 for name in list(self._metadata.topics):
                     self._configure(name)
 

@@ -100,8 +100,7 @@ class Topics:
         charge: Charge | None = None,
     ) -> TopicMetadata:
         """Return the topic. A missing topic is created with the broker's defaults
-        (auto.create.topics.enable).
-        If several brokers do this at the same time, only one creates the topic.
+        (auto.create.topics.enable). If several brokers do this at the same time, only one creates the topic.
         """
         known = self._metadata.topics.get(name)
         if known is not None:
@@ -169,8 +168,7 @@ class Topics:
     ) -> TopicMetadata:
         async with self.lock:
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # Read the store, because a topic of the same request may collide and not be in the metadata
-                # yet.
+                # Read the store: the metadata may not contain a colliding topic of the same request yet.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(

@@ -1,6 +1,5 @@
 """ZooKeeper sessions with the zookeeper.* settings: connection string, SASL, TLS, and the ACLs of the
-broker's
-nodes.
+broker's nodes.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class NoPeers:
         callback: Callable[[IsrAnswer], None],
     ) -> None:
         raise AssertionError(
-            f"{partition.topic}-{partition.partition} has followers, and this broker no peers"
+            f"{partition.topic}-{partition.partition} has followers, but this broker has no peers"
         )
 
     def is_alive(self, broker_id: int) -> bool:

@@ -21,8 +21,8 @@ def directory_name(key: TopicPartition) -> str:
 
 
 def unique_name(key: TopicPartition, ending: str) -> str:
-    """Return a directory name with a random part and a suffix. As in Kafka, a long topic name is truncated
-    so that the result does not exceed the maximum length of a file name.
+    """Return a directory name with a random part and a suffix. As in Kafka, a long topic name is truncated so
+    that the result does not exceed the maximum length of a file name.
     """
     suffix = f".{uuid4().hex}{ending}"
     return directory_name(key)[: NAME_BYTES_MAX - len(suffix)] + suffix
