@@ -84,8 +84,8 @@ class Filesystem(Protocol):
         """Create a hard link to a file."""
 
     def unshare(self, path: str) -> None:
-        """Replace a file that has other hard links durably by a copy, so that it may be changed in place. Do
-        nothing if the file has no other links or is missing.
+        """Durably replace a file that has other hard links with a copy, so that it may be changed in place.
+        Do nothing if the file has no other links or is missing.
         """
 
     def unlink(self, path: str) -> None:

@@ -124,7 +124,7 @@ class ControllerContext:
     def online(
         self, partition: TopicPartition, brokers: Iterable[int], *, or_shutting_down: bool = False
     ) -> tuple[int, ...]:
-        """Return those of the given brokers whose replica of the partition is online."""
+        """Return the given brokers whose replica of the partition is online."""
         return tuple(
             broker
             for broker in brokers

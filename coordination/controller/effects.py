@@ -186,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If it deletes a partition, the response is StopReplicaAnswered."""
+    """Send StopReplica to one broker. If a partition is deleted, the response is a StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int

@@ -37,7 +37,7 @@ _NOTHING_TO_CANCEL = Outcome(
 
 
 class Reassignments:
-    """The reassignments of partitions, which are started, resumed, completed and canceled here."""
+    """The reassignments of partitions, and the procedures that start, resume, complete and cancel them."""
 
     def __init__(
         self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
@@ -50,7 +50,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start reassignments to these targets, or cancel them if the target is None. Return all results."""
+        """Start these reassignments, or cancel them if the target is None. Return the result for each one."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -70,7 +70,7 @@ class Reassignments:
         return outcomes
 
     def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
-        """Start those reassignments of the legacy node that are not in progress."""
+        """Start the reassignments in the legacy node that are not in progress yet."""
         context = self._context
         context.requested_reassignments = dict(targets)
         failed = []

@@ -113,7 +113,7 @@ class RequestBatch:
 def send_metadata(
     context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
 ) -> None:
-    """Send UpdateMetadata, with the live brokers and these partitions, to the brokers `brokers`."""
+    """Send UpdateMetadata to `brokers`, with these partitions and the live brokers."""
     batch = RequestBatch(context)
     batch.update_metadata(brokers, partitions)
     batch.send()

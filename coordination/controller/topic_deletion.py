@@ -28,7 +28,7 @@ from kafka_compat.coordination.controller.request_batch import send_metadata
 
 
 class Deletions:
-    """The pending topic deletions, which are advanced here."""
+    """The pending topic deletions, and the procedures that advance them."""
 
     def __init__(self, context: ControllerContext, replicas: Replicas, partitions: Partitions) -> None:
         self._context = context
@@ -52,11 +52,11 @@ class Deletions:
             yield from self.go_on()
 
     def halt(self, topics: Collection[str]) -> None:
-        """Mark those topics that are being deleted as ineligible."""
+        """Mark topics as ineligible for deletion, if their deletion is pending."""
         self._context.deletions_ineligible |= self._context.deletions & set(topics)
 
     def resume(self, topics: Collection[str]) -> Procedure[None]:
-        """Mark those topics that are being deleted as eligible, and advance their deletion."""
+        """Mark topics as eligible for deletion, if their deletion is pending, and advance the deletion."""
         resumed = self._context.deletions & set(topics)
         if resumed:
             self._context.deletions_ineligible -= resumed

@@ -36,7 +36,7 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """A metadata store with one journal file. The brokers of a process share the store, each by a session.
+    """A metadata store with one journal file. Brokers in the same process share it, each with a session.
 
     Opening the store raises OSError, CorruptJournal. No other process may use the file.
     """

@@ -87,7 +87,7 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines, which `encode_transaction` returned, durably. Raises JournalFull, OSError."""
+        """Write lines from `encode_transaction` durably. Raises JournalFull, OSError."""
         view = memoryview(lines)
         try:
             while view:
@@ -103,13 +103,13 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether to replace the file by a new snapshot, because its transactions are large enough."""
+        """Whether the transactions take enough space to replace the file with a new snapshot."""
         return self._bytes - self._snapshot_bytes > max(
             COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
         )
 
     def compact(self, snapshot: bytes) -> None:
-        """Replace the file atomically by a snapshot, which `encode_snapshot` returned. Raises OSError."""
+        """Replace the file atomically with a snapshot from `encode_snapshot`. Raises OSError."""
         temporary = self.path + ".new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Wait for as many changes as after a successful compaction before the next attempt."""
+        """Postpone the next compaction after a failure, by as many changes as after a success."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:

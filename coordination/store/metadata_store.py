@@ -308,7 +308,7 @@ class MetadataStore(ABC):
 
 
 class StoreSession(MetadataStore):
-    """Base class of all sessions, which keeps the state of the session."""
+    """Base class of all sessions. It keeps the state of the session."""
 
     def __init__(self, session_id: int, state: SessionState = SessionState.CONNECTED) -> None:
         self._session_id = session_id

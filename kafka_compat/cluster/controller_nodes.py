@@ -133,7 +133,7 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """Read the states of partitions, without missing or malformed states. The latter are watched."""
+        """Read the states of partitions. Omit missing and malformed states, and watch the latter."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
@@ -224,7 +224,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Delete the notices of leaders before Kafka 2.7, and return the states that these wrote."""
+        """Delete the notices of leaders before Kafka 2.7, and return the states that they have written."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}

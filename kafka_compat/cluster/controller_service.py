@@ -168,7 +168,7 @@ class ControllerService:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Handle changed unclean.leader.election.enable of the brokers, if this broker is the controller."""
+        """Handle a changed default of unclean leader election, if this broker is the controller."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 

@@ -34,7 +34,7 @@ Key = tuple[str, int]
 
 
 class Leaderships(Protocol):
-    """Interface of the notifications of leadership changes."""
+    """Interface for notifications of leadership changes."""
 
     def leading(self, topic: str, partition: int) -> None:
         """Notify the listeners that this broker became leader of a partition."""

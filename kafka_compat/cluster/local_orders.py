@@ -86,7 +86,7 @@ def _answer(outcomes: ErrorCode | dict[Key, ErrorCode]) -> tuple[int, dict[Topic
 
 
 def _topics(effect: effects.SendUpdateMetadata) -> Iterator[TopicUpdate]:
-    """Group partitions, which must be ordered by topic, by topic."""
+    """Group partitions by topic. `effect.partitions` must be ordered by topic."""
     for name, items in groupby(effect.partitions, lambda item: item.partition.topic):
         some = list(items)
         yield TopicUpdate(name, some[0].topic_id or _NO_TOPIC_ID, [_partition(item) for item in some])

@@ -121,7 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, of which this broker becomes leader, and append the changes to `operations`."""
+        """Read a topic, and append the writes that make this broker its leader to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)

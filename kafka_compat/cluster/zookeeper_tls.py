@@ -168,7 +168,7 @@ def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:
-    """Return the type of a store. The default depends on its content, but in ZooKeeper on its name."""
+    """Return the type of a store, by default from its content. ZooKeeper uses the file name instead."""
     given = config.str(name)
     if given:
         if given.upper() not in ("PEM", "JKS", "PKCS12"):

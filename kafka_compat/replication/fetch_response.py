@@ -47,8 +47,8 @@ def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_
 def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
-    """Build the response and yield to the event loop, because many partitions are read or records are
-    converted. Partitions that the client may not read are included.
+    """Build the response, including partitions that the client may not read. Yield to the event loop between
+    partitions, because there may be many and records may have to be converted.
     """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)

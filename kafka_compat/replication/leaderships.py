@@ -1,4 +1,4 @@
-"""Notification of changes of this broker's leadership of partitions. See also `metadata/feed.py`."""
+"""Notifications that this broker became leader or stops being leader. See also `metadata/feed.py`."""
 
 from __future__ import annotations
 

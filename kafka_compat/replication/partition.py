@@ -251,8 +251,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Check a client's leader epoch, which is -1 if unknown (KIP-320), and return an error code. On a
-        follower, `leader_only` causes an error (KIP-392).
+        """Check a client's leader epoch, which is -1 if unknown (KIP-320), and return an error code. With
+        `leader_only`, a follower returns an error (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch
@@ -406,7 +406,7 @@ class Partition:
             self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
-        """Propose an ISR without lagging followers. Call this twice in each replica.lag.time.max.ms."""
+        """Propose an ISR without lagging followers. Call this twice per replica.lag.time.max.ms."""
         if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)

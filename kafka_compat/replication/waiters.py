@@ -22,7 +22,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, sequence number, callback). A list, whose truth value is quick to test."""
+    """A heap of (offset, sequence number, callback). It is a list, because testing a list is quick."""
 
     __slots__ = ("_pushed",)
 
@@ -31,7 +31,7 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         self._pushed = 0
 
     def push(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` at the first `release` up to `offset` or later."""
+        """Call `callback` once `release` is called with `offset` or a later offset."""
         self._pushed += 1
         heapq.heappush(self, (offset, self._pushed, callback))
 
@@ -80,7 +80,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. A dict, whose truth value is quick to test."""
+    """The listeners of one partition, in order of addition. It is a dict, because testing a dict is quick."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

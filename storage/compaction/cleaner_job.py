@@ -1,8 +1,8 @@
 """One cleaning of one log, which applies the rules of `batch_cleaner` to segment files on disk.
 
 The job reads sealed segments and writes `.cleaned` files to the same directory. They are durable before they
-are reported. The job never changes an existing file. The caller then either replaces the old files by the new
-files (`storage.log.cleaning`) or removes the new files.
+are reported. The job never changes an existing file. The caller then either replaces the old files with the
+new files (`storage.log.cleaning`) or removes the new files.
 """
 
 from __future__ import annotations

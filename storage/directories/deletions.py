@@ -29,8 +29,8 @@ class Deletions:
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
-        """Delete all due files, one between two yields, because deleting a large file may take a while. Log
-        failures. The next startup removes the remaining files.
+        """Delete all due files, and yield after each file, because deleting a large file may take a while.
+        Failures are logged, and the next startup removes the remaining files.
         """
         for _ in range(len(self._pending)):
             due_ms, path = self._pending.popleft()

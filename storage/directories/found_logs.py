@@ -37,7 +37,7 @@ class FoundLogs:
     """The logs found and opened in one directory, and the content of its checkpoints."""
 
     def __init__(self, *, clean: bool) -> None:
-        """`clean`: whether the directory was shut down cleanly."""
+        """`clean` is true if the directory was shut down cleanly."""
         self.clean = clean
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}

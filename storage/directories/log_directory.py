@@ -23,8 +23,8 @@ finds a state in which the following rules hold.
    point.
 4. An acknowledged log start (`store_log_starts`) is durable; Apache Kafka writes log starts once a minute.
    After recovery, the log start is never beyond the log end.
-5. A checkpoint is replaced atomically by a temporary file with a unique name. Startup removes temporary files
-   that a crash left.
+5. A checkpoint is replaced atomically with a temporary file, which has a unique name. Startup removes
+   temporary files that a crash left.
 
 Operations that fail because the disk is full or descriptors are exhausted are retried at each `tick`; waiting
 callers get the error at once. Any other disk error takes the directory offline.

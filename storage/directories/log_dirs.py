@@ -259,7 +259,7 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Prefer this directory for a log that does not exist yet (KIP-113). An offline one is not used."""
+        """Prefer this directory for a log that does not exist yet (KIP-113), unless it is then offline."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
@@ -408,7 +408,7 @@ class LogDirs:
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush and close all logs, write the checkpoints and the clean-shutdown marker, and unlock."""
+        """Flush and close all logs, write checkpoints and clean-shutdown marker, and release the locks."""
         for directory in self._directories.values():
             directory.worker.close()
         for directory in self._online():

@@ -91,7 +91,7 @@ def save(
 
 
 def remove(directories: Sequence[str], name: str) -> None:
-    """Delete a state; `remove_leftovers` deletes its files. Raises FileNotFoundError if it does not exist."""
+    """Delete a state. `remove_leftovers` later deletes its files. Raises FileNotFoundError."""
     for path in directories:
         os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
 
@@ -167,7 +167,7 @@ def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence
 
 
 class Pack(RealFilesystem):
-    """The target of `write_fork` for all logs of one directory: packs small files and links large ones."""
+    """A target for `write_fork` that packs the small files and links the large files of all logs."""
 
     def __init__(self, target: str) -> None:
         self._target = target

@@ -123,7 +123,7 @@ def new_job(
 
 
 def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
-    """Replace the source segments by a cleaned segment. Readers of the old files keep them open.
+    """Replace the source segments with a cleaned segment. Readers of the old files keep them open.
 
     Returns False, with nothing changed, if retention, DeleteRecords or a truncation has changed the source
     segments since the job was created. Raises LogDirFailure.

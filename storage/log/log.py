@@ -422,7 +422,7 @@ class Log:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Replace the leader epochs by those of the log that this log is a copy of."""
+        """Replace the leader epochs with those of the log from which this log was copied."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
         # Mark the log as changed, because its leader-epoch-checkpoint does not contain these epochs.

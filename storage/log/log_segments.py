@@ -61,7 +61,7 @@ class LogSegments:
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
-        """Replace the sealed segments [first, end) by `segment`, which contains their remaining batches."""
+        """Replace the sealed segments [first, end) with `segment`, which contains the remaining batches."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
         self.removals += 1
         segment.set_sealed(True)

@@ -16,7 +16,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:
-    """The changes of files by one truncation of a log. `run` may be called again after RefusedForNow."""
+    """The file changes of one log truncation. `run` may be called again after RefusedForNow."""
 
     def __init__(
         self,

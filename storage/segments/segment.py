@@ -338,7 +338,7 @@ class Segment:
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
     def can_hold(self, last_offset: int) -> bool:
-        """Whether the offset, relative to the base offset, fits into 4 bytes of an index entry."""
+        """Whether the offset, relative to the base offset, fits into the 4 bytes of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
     # --- lookup

@@ -63,7 +63,7 @@ class SegmentFiles:
             return 0
 
     def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """Read the offset and time indexes. Raises FileNotFoundError, CorruptFile: they must be rebuilt."""
+        """Read the offset and time indexes. Raises FileNotFoundError, CorruptFile."""
         offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
         time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
         return (
