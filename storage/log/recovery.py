@@ -103,18 +103,18 @@ class Opening:
         for number, segment in enumerate(segments[first:], first):
             if segment.base_offset > self.end_offset:
                 if not keep_gaps and self.end_offset >= recovery_point:
-                    self._drop_from(number, f"the previous segment lost its end after {self.end_offset}")
+                    self._drop_from(number, f"the previous segment lost its end at offset {self.end_offset}")
                     break
                 self._tell_gap(segment.base_offset)
             elif segment.base_offset < self.end_offset:
-                self._drop_from(number, f"the previous segment ends at {self.end_offset}")
+                self._drop_from(number, f"the previous segment ends at offset {self.end_offset}")
                 break
             if segment.base_offset == forked_at:
                 self.producers.forget_sequences()
             if number > first:
                 self._write_snapshot(segment.base_offset)
             if not self._recover_segment(segment, total_bytes, progress):
-                self._drop_from(number + 1, "they follow a corrupt batch")
+                self._drop_from(number + 1, "it follows a corrupt batch")
                 break
 
     def _forked_at(self) -> int:
@@ -189,7 +189,7 @@ class Opening:
     def start_empty(self, offset: int, segment: Segment) -> None:
         """Start an empty log at `offset`."""
         self.has_changed = True
-        self._drop_from(0, "the log restarts at another offset")
+        self._drop_from(0, "the log restarts at a different offset")
         self._remove_snapshots(lambda _: True)
         segment.create()
         self._segments.append(segment)
