@@ -111,6 +111,8 @@ class LogDirectory:
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
+        self._release_waiters: dict[TopicPartition, list[Done]] = {}
+        """Callbacks for partitions whose log was moved to another directory, but is not removed yet."""
 
     @property
     def online(self) -> bool:
@@ -268,6 +270,9 @@ class LogDirectory:
         log.abandon()
         target = f"{self.path}/{unique_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
+        if key not in self.logs:
+            for waiter in self._release_waiters.pop(key, ()):
+                self._removals.when_free(key, waiter)
         self._submit_settle()
         return target
 
@@ -309,13 +314,16 @@ class LogDirectory:
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether the log is open here, or may be created because nothing on disk refers to its name."""
-        return key in self.logs or self._removals.is_free(key)
+        """Whether nothing on disk refers to a log with this name."""
+        return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
         """Call `done` once `is_free` is true, or with the error that prevents it."""
         if self.is_free(key):
             done(None)
+            return
+        if key in self.logs:
+            self._release_waiters.setdefault(key, []).append(done)
             return
         self._removals.when_free(key, done)
         self._submit_settle()
@@ -326,6 +334,10 @@ class LogDirectory:
         for item in list(self._truncations):
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
+        for waiters in self._release_waiters.values():
+            for waiter in waiters:
+                waiter(self.disk.failure)
+        self._release_waiters.clear()
 
     # --- in the worker: make decisions durable
 
