@@ -40,7 +40,7 @@ UNDER_WAY_MOST = 100
 before the event loop serves other connections.
 """
 STATES_UNDER_WAY_MOST = 512
-"""Maximum number of states in concurrent transactions: encoding them takes about 25 µs each."""
+"""Maximum number of states in concurrent transactions. Encoding a state takes about 25 µs."""
 
 
 class Deposed(Exception):

@@ -184,7 +184,7 @@ class LogMover:
 
 
 def _is_overtaken(future: Log, log: Log) -> bool:
-    """Whether DeleteRecords or retention deleted records that the copy still lacks: it starts again there."""
+    """Whether DeleteRecords or retention deleted records before they were copied: the copy must restart."""
     return future.log_end_offset < log.log_start_offset
 
 

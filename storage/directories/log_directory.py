@@ -112,7 +112,7 @@ class LogDirectory:
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
         self._release_waiters: dict[TopicPartition, list[Done]] = {}
-        """Callbacks for partitions whose log was moved to another directory, but is not removed yet."""
+        """Callbacks for partitions whose logs were moved to a different directory but are not removed yet."""
 
     @property
     def online(self) -> bool:
