@@ -20,10 +20,10 @@ from tests.support.kafka_jars import BROKER_VERSIONS, TOOLS_VERSION
 _HEAD = """\
 # Compatibility
 
-Generated from the code and its tests by `python -m tests.docs.write`. Do not edit.
+This page is generated from the code and its tests by `python -m tests.docs.write`: do not edit it.
 
-kafka-compat behaves like Apache Kafka 3.9 with ZooKeeper, and serves the newer request versions that
-clients of Kafka 4 use. Tests with real clients verify every feature that this page lists as supported.
+kafka-compat behaves like Apache Kafka 3.9 with ZooKeeper, and supports the newer request versions that
+Kafka 4 clients use. Tests with real clients verify every feature that this page lists as supported.
 Most of these tests also run against Apache Kafka 3.9.1 or 4.1.0 and compare the results.
 """
 
@@ -65,7 +65,7 @@ def _clients() -> str:
 
 Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
 same results: produce with each codec, consume, join and leave groups, commit offsets, transactions,
-administration. A row lists only features that the client has. For TLS and SASL, see
+administration. Each row lists only features that the client supports. For TLS and SASL, see
 [security.md](security.md).
 
 | Client | Codecs | Features tested |
@@ -95,8 +95,8 @@ def _files() -> str:
 ## Files
 
 kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens those of kafka-compat
-([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster on one
-ZooKeeper may consist of brokers of both kinds.
+([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster with
+ZooKeeper may contain brokers of both kinds.
 """
 
 
@@ -105,8 +105,8 @@ def _kips() -> str:
     return f"""\
 ## Proposals (KIPs)
 
-The most requested proposals. The last column shows whether a proposal is supported, and the test,
-relative to `tests/`, that verifies it.
+This table lists the most requested proposals. The last column shows whether a proposal is supported, and
+which test in `tests/` verifies it.
 
 | KIP | Feature | Supported |
 |---|---|---|
@@ -129,8 +129,8 @@ def _apis() -> str:
     return f"""\
 ## APIs and their versions
 
-The versions in the ApiVersions response of this broker, of Apache Kafka 3.9.1 with ZooKeeper, and of
-Apache Kafka 4.1.0. APIs marked *in a cluster* are served only by brokers of a cluster, for requests
+This table lists the versions in the ApiVersions responses of this broker, of Apache Kafka 3.9.1 with
+ZooKeeper, and of Apache Kafka 4.1.0. APIs marked *in a cluster* are supported only in clusters, for requests
 between brokers.
 
 | Key | API | kafka-compat | 3.9.1 | 4.1.0 | Notes |

@@ -43,7 +43,7 @@ WHY_STORED: Mapping[str, str] = {
     "zookeeper.metadata.migration": "For the migration to KRaft.",
     "password.encoder.": "Passwords cannot be changed dynamically.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
-    "inter.broker.protocol.version": "Brokers use the protocol of 3.9 with each other; set 3.9 on "
+    "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
     "compression.": "Batches that the broker recompresses use the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
@@ -56,7 +56,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited without windows.",
+    "alter.log.dirs.replication.quota.": "The rate of moves between log directories is limited per chunk.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
     "eligible.leader.replicas.enable": "For KRaft.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
@@ -79,10 +79,10 @@ _HEAD = """\
 This page lists every setting, its default, and whether it has an effect. It is generated from the broker's
 own tables by `python -m tests.docs.write`: do not edit it.
 
-Settings have Kafka's names, types and rules, and with few exceptions Kafka's defaults. They are read from
-properties files, from environment variables (`--env`: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`) and
-from `--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
-that names the setting, the value and the valid values:
+Settings have Kafka's names, types, rules and, with few exceptions, defaults. They are read from properties
+files, from environment variables (with `--env`, `KAFKA_LOG_RETENTION_MS` sets `log.retention.ms`) and from
+`--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
+message that contains the setting, the value and the valid values:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
@@ -98,7 +98,7 @@ The column **Here** shows the effect of a setting:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | accepted for compatibility: tunes threads, buffers or Java libraries that do not exist here |
+| not needed | accepted for compatibility: for threads, buffers or Java libraries that are not used |
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
 | ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
 
@@ -123,13 +123,13 @@ def page() -> str:
             "[testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
             "## Defaults that differ from Kafka's\n",
-            "With these, `kafka-compat serve` needs no configuration and accepts only local connections.\n",
+            "With these defaults, `kafka-compat serve` needs no settings and only accepts local clients.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, dynamic only\n",
-            "Set these with `kafka-compat configs --alter --broker N`. In files, they apply, too.\n",
+            "Set these with `kafka-compat configs --alter --broker N`. They can also be set in files.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",

@@ -75,7 +75,7 @@ def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker
     page.get_by_label("Value: text", exact=True).fill("A-17")
     page.keyboard.press("Enter")
     page.wait_for_url("**/ui/messages?*value=A-17*")
-    assert page.get_by_role("status").inner_text().startswith("1 found in 23 messages")
+    assert page.get_by_role("status").inner_text().startswith("Matches: 1 in 23 messages")
     assert page.get_by_label("Value: text", exact=True).input_value() == "A-17"
     page.get_by_role("rowheader", name="17").get_by_role("link").click()
     assert '"sku": "A-17"' in page.inner_text("main")
@@ -175,7 +175,7 @@ def test_committed_offsets_are_changed_from_the_form(browser: Browser, broker: K
     assert committed(broker, "moved", "orders") == 9
     page.get_by_role("button", name="Change offsets (1)").click()
     page.wait_for_url("**/ui/offsets?name=moved&moved=1")
-    assert "Changed offsets of partitions: 1." in page.get_by_role("status").inner_text()
+    assert "Partitions with changed offsets: 1." in page.get_by_role("status").inner_text()
     assert committed(broker, "moved", "orders") == 5
     assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()
