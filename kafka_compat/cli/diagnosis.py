@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """Failure of a step, with its finding. Ends the examination."""
+    """A step failed with this finding, which ends the examination of the address."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Return the findings at these addresses, and then at all brokers in the metadata."""
+        """Yield the findings at these addresses, and then at all brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +74,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Return the findings at one address, up to the first step that fails."""
+        """Yield the findings at one address, up to the first step that fails."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),
@@ -145,8 +145,8 @@ class Examination:
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """Advice to switch the security protocol. A client without SASL settings cannot determine whether the
-        listener requires SASL.
+        """Return advice to switch the security protocol. A client without SASL settings cannot determine
+        whether the listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 
 PREFIX = "kafka-compat-ephemeral-"
-"""Name prefix of such directories. Directories with other names are never removed."""
+"""Name prefix of temporary data directories. Directories with other names are never removed."""
 
 _INPUT = 0
 
@@ -81,7 +81,8 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Imported here, because it imports three compression libraries: brokers with permanent data start faster.
+    # Imported here so that brokers with permanent data start faster: tempfile imports three compression
+    # libraries.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)

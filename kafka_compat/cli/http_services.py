@@ -37,8 +37,8 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """The services that the settings enable; None without a listener and an OTLP endpoint. Call this on the
-    brokers' event loop. Raises StartupError.
+    """Create the services that the settings enable, or return None without a listener and an OTLP endpoint.
+    Call this function on the brokers' event loop. Raises StartupError.
     """
     exporter = _exporter(config)
     if not config.str(LISTENER):
@@ -149,8 +149,8 @@ class HttpServices:
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running; `tree`
-        is the metadata store, if only these brokers share it.
+        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running. `tree`
+        is the metadata store if no other process uses it.
         """
         from kafka_compat.metrics.scraper import Scraper
 

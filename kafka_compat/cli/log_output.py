@@ -30,7 +30,7 @@ log = logging.getLogger(OURS)
 
 
 class TextFormatter(logging.Formatter):
-    """One line for each message."""
+    """Formatter that writes each message on one line, followed by a traceback if there is one."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         if not record.message.isprintable():

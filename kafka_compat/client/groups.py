@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 CONSUMERS: Final = "consumer"
-"""Protocol type of consumer groups. For groups that only store offsets, it is ""."""
+"""Protocol type of consumer groups. Groups that only store offsets have the protocol type ""."""
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
 
@@ -89,7 +89,9 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
-    """A group of either protocol. Raises KafkaError, and like `Cluster.ask`."""
+    """Describe a group of the classic or the KIP-848 protocol. Raises KafkaError, and the errors of
+    `Cluster.ask`.
+    """
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
@@ -125,7 +127,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """A KIP-848 group; None if no such group has that name."""
+    """Describe a KIP-848 group, or return None if the broker does not know such a group."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -217,7 +219,7 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
 
 
 def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
-    """The topics field of OffsetCommit."""
+    """Build the topics field of an OffsetCommit request."""
     from kafka_compat.protocol.messages.offset_commit import (
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,

@@ -1,4 +1,4 @@
-"""Single-threaded producer: collect records in batches, and send them during the caller's calls."""
+"""Single-threaded producer. It collects records in batches, and sends them only during calls of its methods."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
 
 RECORD_OVERHEAD_BYTES: Final = 21
-"""The Kafka producer's estimate for length, attributes, timestamp and offset of a record."""
+"""Bytes that Kafka's producer estimates for the length, attributes, timestamp and offset of a record."""
 BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Pending:
-    """A batch. `tags` are returned to its sender with each record."""
+    """A batch that is waiting to be sent. `tags` contains the caller's tag of each record."""
 
     __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
 
@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: Errors that are retried, in addition to errors of leader changes.
+#: Errors that are retried in addition to PASSING.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -132,7 +132,7 @@ class NotInMetadata(TimedOut):
 
 
 class ProducerSettings(NamedTuple):
-    """The Java producer's settings that this producer supports, by the same names."""
+    """The Java producer's settings that this producer supports."""
 
     acks: int = -1
     compression: CompressionType = CompressionType.NONE
@@ -322,7 +322,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Request unknown topics, which may create them, and return whether all topics are known."""
+        """Request the metadata of topics, which may create them, and return whether all of them are known."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
@@ -420,7 +420,8 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Start with a new producer id, because the sequence gap would cause rejections.
+                # Request a new producer id, because brokers would reject the sequence numbers after the lost
+                # batch.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

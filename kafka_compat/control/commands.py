@@ -121,12 +121,12 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """Fetcher of a broker that omits some partitions. See `replica_manager.Fetching`."""
+    """Interface to a broker's fetcher that excludes some partitions (see `replica_manager.Fetching`)."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
-        """Omitted partitions, each with the function that resumes fetching."""
+        """Excluded partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
         """Stop fetching the partition, despite the controller's orders."""

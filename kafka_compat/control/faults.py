@@ -22,7 +22,7 @@ _BODY = {
     "client_id": "string: only requests of this client",
     "broker": "integer: only requests to this broker",
     "topic": "string: only requests for this topic",
-    "partition": "integer: only requests for this partition (of `topic`); an error is for it alone",
+    "partition": "integer: only requests for this partition (of `topic`); other partitions do not fail",
     "group": "string: only requests for this group",
     "transactional_id": "string: only requests for this transactional ID",
     "skip": "integer: number of matching requests to leave alone first",

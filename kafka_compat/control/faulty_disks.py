@@ -27,7 +27,7 @@ class DiskFault(NamedTuple):
     has_failed: bool = False
     """Reads and writes fail (EIO)."""
     slow_ms: int = 0
-    """Additional time of each write and sync."""
+    """Additional duration of each write and sync, in milliseconds."""
 
 
 class Disks:

@@ -64,7 +64,9 @@ class FaultRules:
 
 
 class ControlHooks:
-    """The replacements, and the state that the control API changes. Create on the brokers' event loop."""
+    """Hooks for brokers, and the state that the control API changes. Must be created on the brokers' event
+    loop.
+    """
 
     def __init__(self) -> None:
         self.pulse = Pulse()

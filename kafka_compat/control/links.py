@@ -96,7 +96,7 @@ class CoordinationLink:
 
 
 class LinkedSession(MetadataStore):
-    """A session over a link."""
+    """A metadata store session over a link."""
 
     def __init__(self, link: CoordinationLink, held: EmbeddedSession) -> None:
         self.held = held
@@ -163,7 +163,7 @@ class Links:
     def through(
         self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
-        """The link to the store for a new broker."""
+        """Return the function with which a new broker connects to the store over its link."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
@@ -243,7 +243,7 @@ class Links:
 
 
 def _sender(client_id: str | None) -> int | None:
-    """The broker that sent the request, if any."""
+    """Return the id of the broker that sent the request, or None for other clients."""
     for name in _NAMES:
         if client_id is not None and client_id.startswith(name) and client_id[len(name) :].isdecimal():
             return int(client_id[len(name) :])

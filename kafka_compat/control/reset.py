@@ -15,8 +15,8 @@ _TIMEOUT_MS = 30_000
 
 
 class Reset:
-    """Deletes all topics, including the internal topics with groups and transactions, removes all faults, and
-    returns to real time.
+    """Route that deletes all topics, including the internal topics with groups and transactions, removes all
+    faults, and returns to real time.
     """
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:

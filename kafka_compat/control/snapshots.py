@@ -39,7 +39,7 @@ class Snapshots:
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the store of several brokers. A standalone broker has its own store."""
+        """`tree` is the metadata store of several brokers; None for a standalone broker."""
         self._brokers = brokers
         self._tree = tree
         self._hooks = hooks
@@ -79,9 +79,9 @@ class Snapshots:
     async def _save_all(self, name: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for broker in self._brokers:
-                # Prevent the creation and deletion of topics in the meantime.
+                # Prevent the creation and deletion of topics during the snapshot.
                 await stack.enter_async_context(broker.services.topics.lock)
-            # Do not await, so that all state is from one moment.
+            # Do not await, so that all state is saved at the same moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}

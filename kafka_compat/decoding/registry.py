@@ -73,7 +73,6 @@ class Registry:
         return found
 
     def _reason(self, schema_id: int) -> str | None:
-        """Reason not to look up an id now; None if a lookup is allowed."""
         now_s = self._now_s()
         for refused in (self._refused.get(schema_id), self._away):
             if refused is not None and now_s < refused[0]:
@@ -113,7 +112,7 @@ class Registry:
             return JsonSchema()
         if kind == "AVRO":
             references = await self._references(named, "")
-            # Use a thread, because the first import takes as long as a visit may take.
+            # Use a thread, because the first import takes too long for the event loop.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
@@ -122,7 +121,7 @@ class Registry:
         raise NotSo(f"its type {str(kind)[:40]!r} is not supported")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
-        """Referenced schemas by reference name, each after its own references."""
+        """Return the referenced schemas by reference name, each after its own references."""
         found: dict[str, str] = {}
         begun: set[str] = set()
 

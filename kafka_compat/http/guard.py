@@ -110,8 +110,8 @@ class Guard:
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this listener, or not from a page; or whether it follows a link,
-    because links cannot change data.
+    """Return whether a request comes from a page of this listener, from no page, or from a link. Links are
+    allowed, because they cannot change data.
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):
@@ -130,7 +130,6 @@ def _place(origin: str) -> str | None:
 
 
 def _host(header: str) -> str | None:
-    """The host without its port."""
     try:
         return urlsplit(f"//{header}").hostname
     except ValueError:

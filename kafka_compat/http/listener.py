@@ -1,4 +1,4 @@
-"""The HTTP listener. It binds its address at startup, and serves once the brokers do.
+"""The HTTP listener. It binds its address at startup, and serves requests once the brokers serve clients.
 
 Importing aiohttp takes half as long as the startup of a broker. It is therefore imported in a thread once the
 broker serves clients; earlier requests wait in the socket's backlog.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpListener:
-    """One address with its routes."""
+    """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
         """Bind the configured address. Raises StartupError."""
@@ -229,10 +229,10 @@ def _whole(web: Any, file: File) -> Any:
 
 
 async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
-    """Send in chunks, so that a response to a slow client is not buffered in memory."""
+    """Send a stream in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # Ignore a disconnected client, because no response can be sent.
+    # Ignore the disconnection of a client, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         try:
@@ -264,7 +264,7 @@ def _problem(web: Any, status: int, text: str) -> Any:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port in the setting. Raises StartupError."""
+    """Parse the host and the port in the setting. Raises StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -276,8 +276,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, yielding to
-    the event loop between parts.
+    """Serialize to JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in
+    parts, yielding to the event loop between parts.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

@@ -16,7 +16,7 @@ _VERSION = "1"
 
 
 def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
-    """The OpenAPI document for tools."""
+    """Return the OpenAPI document, for tools."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         if not route.summary:

@@ -63,7 +63,7 @@ class ClusterView:
     """View of the cluster for one scrape or visit."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """Raises NoBrokerRuns if no broker is running."""
+        """Create a view. Raises NoBrokerRuns if no broker is running."""
         self.services: list[BrokerServices] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
@@ -80,11 +80,13 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Advertised host and port of a broker, at the listener with the name of this broker's first."""
+        """Return a broker's advertised host and port, preferably at the listener with the same name as this
+        broker's first listener.
+        """
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """Client for leaders in other processes; None for a standalone broker."""
+        """Return the client for leaders in other processes, or None for a standalone broker."""
         return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:

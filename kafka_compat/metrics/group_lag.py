@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Lags reported by leaders in other processes; empty for a standalone broker."""
+    """Return the lags reported by leaders in other processes; empty for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -69,7 +69,7 @@ async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
 
 
 def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
-    """Partitions to query, by leader."""
+    """Return the partitions to query, by leader."""
     asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
     for coordinator in view.coordinators():
         for group_id in coordinator.group_ids():
@@ -130,7 +130,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """Timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
+    """Return the timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None
@@ -191,8 +191,8 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Timestamp of the first uncommitted record; None without uncommitted records; negative if the record
-        has no timestamp. Raises StorageError if the record cannot be read.
+        """Return the timestamp of the first uncommitted record, or None without uncommitted records. The
+        timestamp is negative if the record has none. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp

@@ -70,7 +70,7 @@ class LoopWatch:
         return 1.0 if took_s <= 0 else min(max(1 - (self.busy_s - first.busy_s) / took_s, 0.0), 1.0)
 
     def rates(self) -> list[float]:
-        """Counters per second over the last minute."""
+        """Return the increase of each counter per second over the last minute."""
         first, counts = self._seconds[0], self._counted()
         took_s = time.monotonic() - first.at_s
         if took_s <= 0 or len(first.counts) != len(counts):

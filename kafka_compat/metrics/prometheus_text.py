@@ -26,7 +26,7 @@ def text_of(families: Iterable[Family]) -> Iterator[str]:
 
 
 def next_piece(text: Iterator[str]) -> Steps[bytes]:
-    """The next lines as bytes; empty at the end."""
+    """Return the next lines as bytes; empty at the end."""
     found: list[str] = []
     size = 0
     for some in text:

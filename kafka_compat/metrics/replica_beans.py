@@ -1,4 +1,4 @@
-"""Kafka's metrics of replicas: followers, moves between log directories, and single partitions.
+"""Kafka's metrics of replicas: followers, moves between log directories, and individual partitions.
 
 Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
 type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
@@ -102,8 +102,8 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Each followed partition's lag in records at the leader's last response; with two followers in this
-    process, the greater lag.
+    """Return each followed partition's lag in records at the leader's last response. With two followers in
+    this process, return the greater lag.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
@@ -160,7 +160,7 @@ def held_partitions(view: ClusterView) -> Steps[list[Held]]:
 
 
 def partition_families(dialect: Dialect, partitions: list[Held]) -> Iterator[Family]:
-    """Families of partitions, one by one, with samples computed during serialization."""
+    """Yield the families of partitions one by one. Their samples are computed during serialization."""
     for bean, value in FAMILIES:
         (series,) = dialect.gauges(bean)
         yield Family(*series, bean.help, ((held.labels, value(held)) for held in partitions))

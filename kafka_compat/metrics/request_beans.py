@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Time that responses queue: none, because they are written to the socket when complete."""
+"""Time that responses wait in a queue: none, because complete responses are written to the socket at once."""
 
 
 def _requests(name: str) -> Bean:
@@ -175,6 +175,6 @@ def _add_quota(used: Used, beans: Beans) -> None:
 
 
 def _client(owner: Owner) -> dict[str, str]:
-    """Labels of a client; as in Kafka, empty labels are omitted."""
+    """Return the labels of a client. As in Kafka, empty labels are omitted."""
     user, client_id = owner
     return {tag: value for tag, value in (("user", user), ("client-id", client_id)) if value}

@@ -92,8 +92,8 @@ class Request:
 
 
 def refused(answer: bytes) -> tuple[int, str]:
-    """Return the number of points that the receiver rejected from an accepted request, and the reason; (0,
-    "") without rejections, or if the response cannot be parsed.
+    """Return the number of points that the receiver rejected although it accepted the request, and the
+    reason. Return (0, "") if it rejected no points, or if the response cannot be parsed.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse

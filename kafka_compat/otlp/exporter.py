@@ -89,7 +89,7 @@ class OtlpExporter:
         return Outcome(None, not_taken, reason)
 
     async def _bodies(self, scraper: Scraper, view: ClusterView) -> AsyncGenerator[bytes, None]:
-        """The requests of one push, each encoded after the previous request was accepted."""
+        """Yield the requests of one push, each encoded after the previous request was accepted."""
         finish = view.long_work.finish
         request = self._new_request()
         async with contextlib.aclosing(await scraper.families(view)) as families:

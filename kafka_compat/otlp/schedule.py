@@ -58,7 +58,7 @@ class Schedule:
                 )
             return
         if self._failures:
-            log.info("Pushed metrics to %s again (failed attempts: %d)", self._where, self._failures)
+            log.info("Resumed pushing metrics to %s (failed attempts: %d)", self._where, self._failures)
         self._failures = 0
         if outcome.refused and not self._refuses:
             log.warning(

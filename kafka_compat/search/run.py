@@ -16,9 +16,9 @@ from kafka_compat.search.source import Content, Source, Unreadable
 
 KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
-"""Minimum bytes kept of each key, value and header in a list."""
+"""Minimum number of bytes that a list shows of each key, value and header."""
 _ALL_KEPT_BYTES: Final = 1024 * 1024
-"""Approximate total of kept bytes, limited because a large response blocks the event loop."""
+"""Approximate limit of the total bytes shown, because a large response blocks the event loop."""
 
 
 _BREATH_S: Final = 0.00005
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise, the loop waits for Python's switch interval, 5 ms, at each return
-    from the kernel: several times per client request.
+    """Let the event loop run. Otherwise, at each return from the kernel, several times per client request,
+    the loop would wait for Python's switch interval of 5 ms.
     """
     time.sleep(_BREATH_S)
 

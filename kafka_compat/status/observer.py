@@ -61,7 +61,7 @@ class Unreachable(Exception):
 
 
 class Observer:
-    """Takes snapshots over persistent connections. Blocking and single-threaded."""
+    """Client that takes snapshots over persistent connections. Blocking and single-threaded."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Create an observer without connections."""
@@ -103,7 +103,7 @@ class Observer:
     # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """Return the response of a broker; None on failure, with the reason in the snapshot."""
+        """Return the response of a broker. On failure, add the reason to the snapshot, and return None."""
         if node_id in self._faults:
             return None
         try:
@@ -134,7 +134,7 @@ class Observer:
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
-        """Reasons why each address does not respond, or has no brokers."""
+        """Maps each address to the reason why it does not respond or lists no brokers."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Omit duplicates, because brokers may have the addresses in bootstrap.servers.
+                # Omit addresses in bootstrap.servers that the metadata contains as well.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -153,7 +153,9 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """Like `ask`, for all topics, without creating any."""
+        """Return a broker's metadata of all topics, without creating topics. Return None on failure, like
+        `ask`.
+        """
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -163,7 +165,7 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        """The API versions of a broker; None if it does not respond."""
+        """Return the API versions of a broker, or None if it does not respond."""
         # Send a request with retries first, because a persistent connection may have been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
@@ -291,7 +293,7 @@ class Observer:
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
-    """Maps each broker to the partitions that it leads, by topic."""
+    """Map each broker to the partitions that it leads, by topic."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
@@ -331,8 +333,8 @@ _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """All groups by name, with committed offsets; and the brokers that do not serve their groups, with the
-    error.
+    """Return all groups by name, with their committed offsets, and the brokers that do not serve their
+    groups, with the errors.
     """
     found: dict[str, Group] = {}
     unserved = []
@@ -353,7 +355,7 @@ def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group],
 
 
 def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Add state and members of groups."""
+    """Add the state and the members of each group."""
     newer = [each.group_id for each in groups.values() if each.type.lower() == _NEW_PROTOCOL]
     classic = [each.group_id for each in groups.values() if each.type.lower() in _CLASSIC]
     answers = [
@@ -376,7 +378,7 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
 
 
 def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Committed offsets of consumer groups."""
+    """Add the committed offsets of consumer groups."""
     names = [each.group_id for each in groups.values() if each.protocol_type in ("", CONSUMERS)]
     for group_id, code, topics in _committed(observer, node_id, names):
         group = groups[group_id]
@@ -394,7 +396,7 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-    """Group, error code and topics of each response."""
+    """Yield the group, the error code and the topics of each response."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:

@@ -52,7 +52,7 @@ class ClientTelemetry:
     # --- subscriptions
 
     async def ready(self) -> None:
-        """Load the subscriptions if necessary; use none while the store is unavailable."""
+        """Load the subscriptions if necessary. While the store is unavailable, there are no subscriptions."""
         if self._has_started:
             return
         async with self._starting:

@@ -34,10 +34,10 @@ KEYS: Final = {
 """Client-metrics settings, by name."""
 
 ABOUT: Final = {
-    INTERVAL_MS: "How often clients push: milliseconds, from 100 to 3600000.",
-    MATCH: "Which clients are asked: selector=regular expression, all of which must match; all clients where "
-    "it is empty.",
-    METRICS: "Prefixes of the names of the metrics that are pushed; * for all.",
+    INTERVAL_MS: "Interval in milliseconds at which clients push, from 100 to 3600000.",
+    MATCH: "Clients that push: a list of selector=regular expression, all of which must match. Empty: "
+    "all clients.",
+    METRICS: "Name prefixes of the metrics that clients push; * for all metrics.",
 }
 
 

@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for time.sleep, which blocks all processes."""
+        """Advance the simulated time. This replaces time.sleep, which blocks all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -130,7 +130,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Abandon all unfinished work, and return its tasks. asyncio must not print warnings about them."""
+        """Abandon and return all unfinished tasks, without asyncio's warnings about them."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)

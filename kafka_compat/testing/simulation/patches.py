@@ -95,7 +95,7 @@ class _SocketType(type):
 
 
 class _Socket(metaclass=_SocketType):
-    """A class, because some code checks isinstance."""
+    """Replacement for socket.socket. It must be a class, because some code checks isinstance."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         if (loop := _loop()) is None:
@@ -110,7 +110,9 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a gc function on all threads, because collections must not depend on earlier garbage."""
+    """Return a replacement for a function of the gc module. On all threads, the function does nothing during
+    a simulation, because collections must not depend on earlier garbage.
+    """
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
