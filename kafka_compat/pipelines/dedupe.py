@@ -22,7 +22,8 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions, latest_time
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:

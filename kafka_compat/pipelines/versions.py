@@ -4,7 +4,6 @@ The batch's commit names the directory; a directory without a commit is from a f
 """
 
 import shutil
-import time
 import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -36,16 +35,3 @@ class Versions:
         for path in self._directory.iterdir() if self._directory.is_dir() else ():
             if path.name not in names:
                 shutil.rmtree(path)
-
-
-AHEAD_MS = 3_600_000
-"""Times further ahead of this machine's clock are ignored, because one wrong clock would make all other
-records late. An hour is also Kafka 3.9's default (message.timestamp.after.max.ms).
-"""
-
-
-def latest_time(at: Any) -> Any:
-    """Aggregate of the column `at` (ms since 1970): its latest plausible time, or null."""
-    from pyspark.sql import functions as f
-
-    return f.max(f.when(at <= int(time.time() * 1000) + AHEAD_MS, at))

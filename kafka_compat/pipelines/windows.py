@@ -19,7 +19,8 @@ from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions, latest_time
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
 from kafka_compat.pipelines.windows_rows import (
     WindowQuery,
     count_by_window,

@@ -1,4 +1,6 @@
-"""Replay requests recorded at one broker (`Control.recorded`) against another broker."""
+"""Replay requests recorded at one broker (`Control.recorded`) against another broker, whose ids (topics,
+producers, members) replace the recorded ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Read, check, generate and write the plans of kafka-reassign-partitions. No I/O."""
+"""The plans of kafka-reassign-partitions: their JSON form, generated plans, and the replicas that a plan
+moves and throttles. No I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Compaction of one log: the dirty part, the job of the cleaner, and the swap of cleaned for old segments.
+"""Compaction of one log: when it is due (`min.cleanable.dirty.ratio`, `max.compaction.lag.ms`), the dirty
+part, and the swap of cleaned for old segments.
 
 Rules, as in Apache Kafka
 1. The clean part ends at the first dirty offset. The cleanable part ends with the last sealed segment that
