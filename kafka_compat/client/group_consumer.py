@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """Process a JoinGroup response, and return whether SyncGroup is the next request. Raises KafkaError."""
+        """Process a JoinGroup response, and return whether SyncGroup comes next. Raises KafkaError."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response, and return whether the member has an assignment. Raises KafkaError."""
+        """Process a SyncGroup response, and return whether the member has partitions. Raises KafkaError."""
         if code:
             self._put_back(code)
             return False

@@ -156,7 +156,7 @@ def try_offsets(
 def offsets_request(
     topics: Mapping[str, Iterable[int]], at: Callable[[TopicPartition], int], *, read_committed: bool = False
 ) -> dict[str, Any]:
-    """Build the fields of a ListOffsets request for these partitions. `at` returns the time for a partition."""
+    """Build the fields of a ListOffsets request for these partitions. `at` returns a partition's time."""
     from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
     asked = [

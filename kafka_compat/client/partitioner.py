@@ -42,7 +42,7 @@ class Sticky:
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """Choose the partition of a record of this size. `available` lists the partitions that have a leader."""
+        """Choose the partition of a record of this size. The partitions in `available` have a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

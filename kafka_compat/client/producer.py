@@ -1,4 +1,4 @@
-"""Single-threaded producer. It collects records in batches, and sends them only during calls of its methods."""
+"""Single-threaded producer. It collects records in batches, and sends them only during method calls."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Rule:
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """Return the fault for a Fetch request, which counts as a hit only if the response contains records."""
+        """Return the fault for a Fetch request, which is hit only if the response contains records."""
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:

@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """Draw the screen, with at most `rows` of each table (None: as many as fit, or ROWS without a terminal)."""
+    """Draw the screen, with at most `rows` per table (None: as many as fit, or ROWS without a terminal)."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:

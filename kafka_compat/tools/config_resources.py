@@ -106,7 +106,9 @@ def _group_ids(cluster: Any) -> list[str]:
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
-    """Resources of the kind with settings; None if the brokers are too old to list them. Raises Failure."""
+    """Return the resources of the kind that have settings, or None if the brokers are too old. Raises
+    Failure.
+    """
     try:
         return names_of(cluster, kind)
     except Failure as failure:
@@ -116,7 +118,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Names of the resources of the kind that have settings. Raises Failure."""
+    """Return the names of the resources of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()

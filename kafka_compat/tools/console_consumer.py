@@ -163,7 +163,7 @@ def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
 def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
-    """The consumer from the settings. Raises Failure for invalid ones."""
+    """Create the consumer from the settings. Raises Failure for invalid settings."""
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
 
     fetching = parsed(fetch_settings, settings)
@@ -293,7 +293,7 @@ def _formatter(options: Options) -> Formatter:
 
 
 Formatter = Callable[["Consumed"], bytes]
-"""Formats a record for output. Raises Failure for a record that cannot be shown."""
+"""Function that formats a record for output. It raises Failure for a record that cannot be shown."""
 
 _NEW: Final = "org.apache.kafka.tools.consumer."
 _OLD: Final = "kafka.tools."
@@ -320,7 +320,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
 
 
 def warn_of_old_name(old: str, new: str) -> None:
-    """Warn of an old class name, as Kafka 3.9 does."""
+    """Warn about an old class name, as Kafka 3.9 does."""
     print(
         f"WARNING: {old} is deprecated: use {new}",
         file=sys.stderr,
@@ -395,7 +395,9 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """A JSON object per line; keys and values in the deserializers' format, or as UTF-8."""
+    """Return a formatter that writes a JSON object per line, with keys and values in the deserializers'
+    format or as UTF-8.
+    """
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

@@ -42,7 +42,7 @@ _MERGED: Final = {
     "max-partition-memory-bytes": ("batch.size", "16384"),
     "max-block-ms": ("max.block.ms", "60000"),
 }
-"""Flag -> the producer's setting, and its default."""
+"""Maps each flag to the producer's setting and its default."""
 _INTEGERS: Final = {
     "message-send-max-retries": 32,
     "retry-backoff-ms": 64,
@@ -55,7 +55,7 @@ _INTEGERS: Final = {
     "max-partition-memory-bytes": 32,
     "socket-buffer-size": 32,
 }
-"""Flags with integers, and their width in bits."""
+"""Maps flags with integer arguments to the width of the integer in bits."""
 
 
 def run(arguments: list[str]) -> int:
@@ -102,7 +102,7 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """Sender of records that reports the results."""
+    """Sender of records that also reports the results."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic
@@ -132,7 +132,7 @@ class _Console:
 
 
 def failure_of_producer(error: Exception) -> Failure:
-    """Like `of_client`, but also for the producer's own errors."""
+    """Return the failure for an error of the producer. Other errors are converted by `of_client`."""
     from kafka_compat.client.producer import RecordTooLarge
 
     if isinstance(error, RecordTooLarge):
@@ -295,13 +295,13 @@ _END_OF_LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 
 def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Iterator[str]:
-    """Lines of standard input without their ends. `idle` is called after `wait_s()` seconds without input
-    (None: wait without limit).
+    """Yield the lines of standard input without their ends. `idle` is called after `wait_s()` seconds without
+    input (None: wait without limit).
     """
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):
-        # Read without a timeout, because the stream has no file descriptor.
+        # Read all input without a timeout, because the stream has no file descriptor.
         for line in _END_OF_LINE.split(sys.stdin.buffer.read().removesuffix(b"\n")):
             yield line.decode(errors="replace")
         return
@@ -311,7 +311,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # Wait for more, because a two-byte line end may be split over two reads.
+            # Hold back a final \r, because a two-byte line end may be split over two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

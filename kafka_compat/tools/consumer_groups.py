@@ -197,7 +197,7 @@ def list_groups(cluster: Cluster, options: Options) -> None:
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
-    """The names in a list, ignoring case. Raises Failure."""
+    """Parse a list of names, ignoring case. Raises Failure."""
     by_name = {name.lower(): name for name in known}
     wanted = [item.strip().lower() for item in text.split(",")] if text else []
     if any(item not in by_name for item in wanted):
@@ -304,7 +304,7 @@ _WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
-"""Wordings of RE2 and RE2/J that differ."""
+"""Maps error messages of RE2 to those of RE2/J, where they differ."""
 
 _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 

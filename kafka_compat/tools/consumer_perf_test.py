@@ -139,7 +139,7 @@ class _Test:
     def _row(
         self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
     ) -> list[Any]:
-        """The values in the order of the columns; rates cover the time since the previous row."""
+        """Return the values in the order of the columns. Rates cover the time since the previous row."""
         elapsed_s = max(end_s - start_s, 0.001)
         joining_ms = int(joining_s * 1000)
         fetch_ms = int(elapsed_s * 1000) - joining_ms
@@ -165,7 +165,7 @@ def _line(row: list[Any]) -> str:
 
 
 def _date(pattern: str, moment_s: float) -> str:
-    """The time as formatted by SimpleDateFormat, for numeric fields from years to milliseconds."""
+    """Format a time like SimpleDateFormat, for numeric fields from years to milliseconds."""
     local = time.localtime(moment_s)
 
     def field(found: re.Match[str]) -> str:

@@ -1,4 +1,6 @@
-"""Errors of commands, with the names of Java's exceptions: users search for them, and scripts match them."""
+"""Errors of commands, with the names of Java's exceptions, because users search for them and scripts match
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Per line: an error code, its exception in Kafka's clients, and this project's text for the error."""
+"""Each line contains an error code, its exception in Kafka's clients, and this project's text for the error.
+"""
 
 
 class Failure(Exception):

@@ -43,10 +43,10 @@ _RELEASES: Final = (
     "4.3-IV0",
     "4.4-IV0",
 )
-"""The levels of metadata.version, from _FIRST on."""
+"""The release of each metadata.version level, starting with level _FIRST."""
 
 PRODUCTION: Final = "4.3-IV0"
-"""The last level that Kafka 4.3 supports without unstable features."""
+"""The last release whose level Kafka 4.3 supports without unstable features."""
 
 _FEATURES: Final = {
     "kraft.version": (1, 21),
@@ -256,7 +256,7 @@ def _feature(text: str) -> tuple[str, int]:
     if not equals:
         raise _terse(f"Invalid feature {text}: expected feature=level.")
     if not level.removeprefix("-").isdecimal() or not -(1 << 15) <= int(level) < 1 << 15:
-        raise _terse(f"Invalid feature {text}: the level {level} is no number from -32768 to 32767.")
+        raise _terse(f"Invalid feature {text}: the level {level} is not a number from -32768 to 32767.")
     return name, int(level)
 
 

@@ -16,7 +16,9 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Specifications for tiered storage, supported by Kafka 4.3 brokers in a version not implemented here."""
+"""Time specifications for tiered storage. Kafka 4.3 brokers support them in a version that is not implemented
+here.
+"""
 
 _TIMES: Final = {
     "latest": -1,

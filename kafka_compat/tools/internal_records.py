@@ -1,6 +1,6 @@
 """Decode records of Kafka's internal topics for kafka-dump-log and kafka-console-consumer.
 
-The output is that of Kafka's decoders and formatters; the latter write JSON without a newline.
+The output matches that of Kafka's decoders and formatters. Formatters write JSON without a newline.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """The message in the form of Kafka's JSON converters: dicts, lists, texts, numbers and None."""
+    """Convert a message as Kafka's JSON converters do, to dicts, lists, strings, numbers and None."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):
@@ -144,7 +144,7 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
-    """The decoded record; None for other types. Raises MalformedRequest."""
+    """Decode a record, or return None for other types. Raises MalformedRequest."""
     kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
     if kind not in classes:
         return None
@@ -175,7 +175,7 @@ def _of_coordinator(record: Record, classes: _Classes) -> Texts:
 
 
 def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
-    """A formatter for records of one type, which skips other records."""
+    """Return a formatter for records of one type, which skips other records."""
 
     def of(record: Consumed) -> bytes:
         try:

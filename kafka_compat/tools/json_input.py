@@ -12,12 +12,12 @@ _NAMES: Final = {str: "String", int: "Integer"}
 
 
 def admin_error(message: str) -> Failure:
-    """Kafka's error for invalid input to admin operations."""
+    """Return Kafka's error for invalid input to admin operations."""
     return Failure("org.apache.kafka.tools.AdminOperationException", message)
 
 
 def read_text(path: str) -> str:
-    """The file's text. Raises Failure."""
+    """Read the text of a file. Raises Failure."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -29,7 +29,7 @@ def read_text(path: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text; None if the text is invalid."""
+    """Parse a JSON text. Return None if it is invalid."""
     try:
         return json.loads(text)
     except ValueError:

@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move with retries, since a broker knows a replica only after it begins to follow."""
+    """Move replicas with retries, because a broker knows a replica only after it begins to follow."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -308,7 +308,7 @@ _UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionE
 
 
 def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
-    """Reassignments in progress; None selects all partitions. Raises Failure."""
+    """Return the reassignments of these partitions (None: all partitions) in progress. Raises Failure."""
     from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
 
     asked = None
@@ -340,7 +340,7 @@ def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | Non
 
 
 def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
-    """Like `replicas_of`, but in one mapping. Also raises Failure for unknown topics."""
+    """Return the replicas of all partitions of these topics. Raises Failure, also for unknown topics."""
     found: Replicas = {}
     for topic, replicas in replicas_of(cluster, topics).items():
         if replicas is None:

@@ -30,8 +30,8 @@ TOOLS: Final = {
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }
-"""Name without "kafka-" -> module with `run(arguments) -> exit code`, which may also raise Failure and
-SystemExit.
+"""Maps a command's name without "kafka-" to its module, with `run(arguments) -> exit code`. `run` may also
+raise Failure and SystemExit.
 """
 
 _INTERRUPTED: Final = 130

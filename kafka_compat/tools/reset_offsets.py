@@ -89,7 +89,7 @@ def _csv(cell: object) -> str:
 
 
 class _Planner:
-    """Computes the new offsets of one group."""
+    """Calculation of the new offsets of one group."""
 
     def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
         self._cluster = cluster
@@ -223,7 +223,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
             group_id, topic, number, offset = cells
             plan.setdefault(group_id, {})[topic, int(number)] = int(offset)
         except ValueError:
-            text = f"{path}: {','.join(row)} is no row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
+            text = f"{path}: {','.join(row)} is not a row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
             cause = Failure("java.io.IOException", text)
             raise Failure("java.lang.RuntimeException", text, cause) from None
     return plan

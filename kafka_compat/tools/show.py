@@ -47,18 +47,18 @@ def name_of(partition: tuple[str, int]) -> str:
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode, unsigned."""
+    """Return Java's String.hashCode as an unsigned number."""
     return java_hash_code(text) & 0xFFFFFFFF
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """TopicPartition.hashCode of Kafka's clients, unsigned."""
+    """Return TopicPartition.hashCode of Kafka's clients as an unsigned number."""
     return (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. `sized`:
-    the map was created with capacity for its entries.
+    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. With
+    `sized`, the map was created with capacity for its entries.
     """
     found = list(keys)
     capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
@@ -73,7 +73,7 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
 
 
 def uuid_of(text: str) -> UUID:
-    """The id in Kafka's base64 form. Raises Failure."""
+    """Parse an id in Kafka's base64 form. Raises Failure."""
     import base64
 
     if len(text) > _UUID_TEXT_MAX:
@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a list of topics like Kafka's TopicFilter. Match with the result's fullmatch."""
+    """Compile a list of topics as Kafka's TopicFilter does. Match names with its fullmatch method."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

@@ -237,7 +237,7 @@ def replica_assignment(options: Options) -> list[list[int]]:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    """Settings in --config, checked before a request is sent. Raises Failure."""
+    """Parse the settings in --config, before a request is sent. Raises Failure."""
     given = options.values("config")
     if not given:
         return {}
@@ -400,7 +400,7 @@ def _descriptions(cluster: Cluster, options: Options) -> list[Any]:
 
 
 def _pages(cluster: Cluster, names: list[str], limit: int) -> list[Any]:
-    """Topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
+    """Return topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
     from kafka_compat.protocol.messages.describe_topic_partitions import TopicRequest
 
     found: dict[str, Any] = {}

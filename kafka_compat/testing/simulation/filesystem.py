@@ -35,7 +35,7 @@ class Crash(BaseException):
 
 @dataclass(eq=False)
 class Inode:
-    """A file. `content` is visible to programs, `durable` survives any crash, and `changes` lie between them."""
+    """A file. `content` is visible to programs, `durable` survives a crash, `changes` lie between them."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
