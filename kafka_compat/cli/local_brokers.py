@@ -21,13 +21,11 @@ from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
-"""Settings that brokers do not inherit from the command: each broker gets its own value, in some cases of a
-synonym.
-"""
+"""Settings that brokers do not inherit from the command, but set under another name or individually."""
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
-    """The configuration of each broker. Raises StartupError for invalid settings."""
+    """Return the configuration of each broker. Raises StartupError for invalid settings."""
     try:
         return [
             BrokerConfig.from_properties(broker_settings(config, number, count, first_id))
@@ -39,7 +37,7 @@ def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[
 
 
 def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
-    """The settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
+    """Return the settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
     _check_ports(config.listeners, count)
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
@@ -147,7 +145,7 @@ class Tree:
         return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
 
     def snapshot(self) -> dict[str, bytes]:
-        """The current metadata files."""
+        """Return the current metadata files."""
         return {JOURNAL_NAME: self.store.snapshot()}
 
     async def return_to(self, name: str) -> None:

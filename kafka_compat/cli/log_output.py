@@ -104,7 +104,7 @@ def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -
 
 
 def is_json(config: BrokerConfig) -> bool:
-    """Whether log lines are JSON objects."""
+    """Return whether log lines are JSON objects."""
     return config.str(FORMAT) == "json"
 
 

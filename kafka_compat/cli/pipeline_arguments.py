@@ -71,14 +71,12 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
-    """The names given with --topic, split at commas."""
+    """Return the names given with --topic, split at commas."""
     return [name for given in args.topic or [] for name in given.split(",") if name]
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """Add --continuous and --interval-s. `between` completes `seconds between …` in the help, such as
-    batches.
-    """
+    """Add --continuous and --interval-s. `between` completes the help text `seconds between …`."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"
@@ -86,7 +84,7 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
-    """The interval of --continuous; None without --continuous."""
+    """Return the interval of --continuous, or None without --continuous."""
     return args.interval_s if args.continuous else None
 
 
@@ -118,7 +116,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_settings(args: argparse.Namespace) -> Any:
-    """The SparkSettings from the arguments of `add_spark`."""
+    """Return the SparkSettings from the arguments of `add_spark`."""
     from kafka_compat.pipelines.session import SparkSettings
 
     return SparkSettings(args.master, getattr(args, "jars", None), args.driver_memory, args.verbose)
@@ -151,9 +149,7 @@ def millis(text: str) -> int:
 
 
 def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
-    """Add the arguments common to jobs that stream from topics. `batch` is the default size of a batch in
-    offsets.
-    """
+    """Add the arguments common to jobs that stream from topics. `batch` is the default batch size."""
     add_cluster(parser)
     add_kafka_options(
         parser,
@@ -170,14 +166,14 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
 
 
 def stream_job(args: argparse.Namespace) -> Any:
-    """The StreamJob from the arguments of `add_stream`."""
+    """Return the StreamJob from the arguments of `add_stream`."""
     from kafka_compat.pipelines.stream_job import StreamJob
 
     return StreamJob(**stream_settings(args))
 
 
 def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `add_stream`, by the field names of StreamJob."""
+    """Return the arguments of `add_stream`, by the field names of StreamJob."""
     return {
         "bootstrap_servers": args.bootstrap_server,
         "directory": args.to,

@@ -160,7 +160,7 @@ class RestartWaits:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """The delay in seconds after the death of a process that served for this time."""
+        """Return the delay in seconds after the death of a process that served for this time."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -173,9 +173,7 @@ log = logging.getLogger("kafka_compat")
 STOP_TIMEOUT_S = 10.0
 """Shutdown timeout of a serving broker. The timeout in the broker's process is shorter."""
 START_TIMEOUT_S = 15.0
-"""Additional time for a broker that is still starting, because it may wait for other brokers that are
-stopping.
-"""
+"""Additional time for a broker that is still starting, because it may wait for stopping brokers."""
 
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:

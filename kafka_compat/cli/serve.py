@@ -142,7 +142,7 @@ def _given_log_dirs(config: BrokerConfig) -> str | None:
 
 
 def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
-    """The directory for temporary data. Raises OSError."""
+    """Return the directory for temporary data. Raises OSError."""
     given = _given_log_dirs(config)
     if given is None:
         ephemeral.remove_left_over()

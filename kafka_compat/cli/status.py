@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """The observer of the cluster. Raises WrongSettings, or OSError if the settings file cannot be read."""
+    """Return the observer of the cluster. Raises WrongSettings; OSError for an unreadable settings file."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer

@@ -47,7 +47,7 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """The node in the format of Kafka's tools."""
+        """Return the node in the format of Kafka's tools."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
@@ -201,12 +201,12 @@ class Cluster:
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """The newest version of an API that both the broker and this client support. Raises like `ask`."""
+        """Return the newest version of an API that broker and client support. Raises the errors of `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """The lowest and highest version of each API that a broker supports. Raises like `ask`."""
+        """Return the range of versions of each API that a broker supports. Raises the errors of `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]

@@ -42,7 +42,7 @@ class ConnectionSettings(NamedTuple):
 
 
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
-    """The value of an integer setting of a producer or a consumer. Raises ValueError."""
+    """Return the value of an integer setting of a producer or a consumer. Raises ValueError."""
     text = given.get(name, str(default)).strip()
     if not text.removeprefix("-").isdecimal():
         raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
@@ -120,9 +120,7 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """Return the host for a socket call. ASCII names are returned as bytes, to avoid importing Python's IDNA
-    codec.
-    """
+    """Return the host for a socket call: ASCII names as bytes, which do not require Python's IDNA codec."""
     return host.encode() if host.isascii() else host
 
 

@@ -112,8 +112,8 @@ class Fetcher:
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
-        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and like
-        `Cluster.ask`.
+        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and the
+        errors of `Cluster.ask`.
         """
         if self._records:
             return
@@ -243,7 +243,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Fetch records. Raises like `Fetcher.poll`."""
+        """Fetch records. Raises the errors of `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()

@@ -61,11 +61,11 @@ class Membership:
         return True
 
     def is_heartbeat_due(self, now_s: float) -> bool:
-        """Whether a stable member should send a heartbeat."""
+        """Return whether a stable member should send a heartbeat."""
         return now_s - self._heard_s >= self._heartbeat_interval_s
 
     def wait_s(self, now_s: float) -> float:
-        """The time until the next heartbeat."""
+        """Return the time until the next heartbeat."""
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Commit, and leave the group unless this is a static member. Raises like `poll`."""
+        """Commit, and leave the group unless this is a static member. Raises the errors of `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,7 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Commit this member's positions if they changed. Raises KafkaError, and like `Cluster.ask`."""
+        """Commit this member's positions if they changed. Raises KafkaError or errors of `Cluster.ask`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()

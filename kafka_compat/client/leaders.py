@@ -98,7 +98,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """The partitions of these topics. Raises KafkaError for an unknown topic, and like `Cluster.ask`."""
+    """Return the partitions of these topics. Raises KafkaError or the errors of `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
@@ -110,9 +110,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Return the leader of each partition of these topics (-1: no leader). Raises the errors of
-    `partitions_of`.
-    """
+    """Return each partition's leader (-1: no leader). Raises the errors of `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:

@@ -21,13 +21,11 @@ BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
 MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
 JAAS: Final = "sasl.jaas.config"
 _LISTENER: Final = "CLIENT"
-"""Listener to which a client's settings are attributed, because brokers configure outgoing logins per
-listener.
-"""
+"""Listener name for parsing a client's settings: brokers configure outgoing logins per listener."""
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
-    """The login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
+    """Return the login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
     if JAAS not in settings:
         raise ValueError(f"{JAAS} is missing: it contains the client's credentials")
     try:

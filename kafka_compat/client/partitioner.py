@@ -31,9 +31,7 @@ def partition_of(key: bytes, count: int) -> int:
 
 
 class Sticky:
-    """Partitioner for records without a key. It switches to a different partition after `batch_bytes`
-    (KIP-794).
-    """
+    """Partitioner for records without a key. It switches partitions after `batch_bytes` (KIP-794)."""
 
     def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
         """`choose` picks one of several partitions at random."""

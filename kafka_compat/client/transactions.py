@@ -117,7 +117,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """The state of a transactional id. Raises KafkaError, and like `Cluster.ask`."""
+    """Return the state of a transactional id. Raises KafkaError, and the errors of `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -146,7 +146,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
     """Abort the open transaction of a transactional id by fencing its producer, as a successor would. Raises
-    KafkaError, and like `Cluster.ask`.
+    KafkaError, and the errors of `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -210,7 +210,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the missing abort marker to that partition. Raises KafkaError, and like `Cluster.ask`."""
+    """Write the missing abort marker to that partition. Raises KafkaError or the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ControlApi:
         self._travel = hooks.travel
 
     def routes(self) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         return [
             Route("GET", f"{_PREFIX}/time", self._time, "the brokers' current time"),
             Route(

@@ -16,16 +16,14 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that wait for a condition. After `timeout_ms`, they respond with status 408 and the current
-    state.
-    """
+    """Routes that wait for a condition, and respond with status 408 and the state after `timeout_ms`."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         return [
             Route(
                 "GET",

@@ -46,7 +46,7 @@ class Commands:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             (
@@ -181,7 +181,7 @@ class PartitionCommands:
         self._held = held
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/topics/{topic}/partitions/{partition}"
         follower = {"broker": "integer: broker ID of a follower"}
         return [

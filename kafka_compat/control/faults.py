@@ -46,7 +46,7 @@ class FaultRoutes:
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/faults"
         return [
             Route("POST", path, self._make, "add a fault: make requests fail", _BODY),

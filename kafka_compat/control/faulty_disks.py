@@ -173,7 +173,7 @@ class DiskFaults:
         self._disks = disks
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/disks"
         return [
             Route("GET", path, self._all, "log directories and their faults"),

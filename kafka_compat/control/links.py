@@ -169,7 +169,7 @@ class Links:
         return link.connect
 
     def fault_for(self, ctx: StagedContext) -> Fault | None:
-        """The fault for a request that a broker sends; None to serve it normally."""
+        """Return the fault for a request from a broker, or None to serve the request normally."""
         sender = _sender(ctx.client_id)
         if sender is None:
             return None
@@ -258,7 +258,7 @@ class BrokerFaults:
         self._links = links
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/brokers"
         one = path + "/{broker}"
         return [

@@ -54,8 +54,8 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """Wait for the condition, and return the state. After `timeout_ms`, raise a BadCall with the text
-        from `late`.
+        """Return the state when the condition holds. After `timeout_ms`, raise a BadCall with the text of
+        `late`.
         """
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):

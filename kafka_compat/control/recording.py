@@ -46,8 +46,7 @@ class Recording:
         self._is_on = False
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
-        """Maps the id() of a context to its recorded request. The context exists until the response is sent.
-        """
+        """Maps the id() of a context, which exists until the response, to its recorded request."""
         self._connections: dict[Session, int] = {}
 
     # --- request hooks
@@ -84,7 +83,7 @@ class Recording:
     # --- routes
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/recording"
         return [
             Route("POST", path, self._begin, "start recording requests and responses"),

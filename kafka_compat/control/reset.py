@@ -25,7 +25,7 @@ class Reset:
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
-        """The route."""
+        """Return the route."""
         return [
             Route(
                 "POST",

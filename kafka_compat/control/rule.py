@@ -27,7 +27,7 @@ _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
 def cut(whole: bytes) -> bytes:
-    """The first half of a response."""
+    """Return the first half of a response."""
     return whole[: len(whole) // 2]
 
 
@@ -92,9 +92,7 @@ _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 @dataclass(slots=True)
 class Rule:
-    """A rule that applies a fault to at most `count` requests. A request must match all criteria that are
-    set.
-    """
+    """A rule that applies a fault to at most `count` requests that match all criteria that are set."""
 
     number: int
     fault: Fault
@@ -142,11 +140,11 @@ class Rule:
         return value in _values(request, _FIELDS[name])
 
     def _is_meant(self, topic: str | None, partition: int) -> bool:
-        """Whether a partition in the request matches."""
+        """Return whether a partition in the request matches."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a request that the rule hits."""
+        """Return the fault for a request that the rule hits."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error
@@ -157,7 +155,7 @@ class Rule:
         return self.fault
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """The fault that this rule applies to a request; None if it does not match."""
+        """Return the fault that this rule applies to a request, or None if it does not match."""
         if self._is_used_up or not self._fits(ctx, request):
             return None
         if self.corrupts and ctx.api_key is ApiKey.FETCH:
@@ -185,7 +183,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Whether a matching request is hit instead of skipped."""
+        """Return whether a matching request is hit instead of skipped."""
         if self._is_used_up:
             return False
         if self.skip:
@@ -195,7 +193,7 @@ class Rule:
 
 
 def _values(message: Any, names: frozenset[str]) -> Iterator[str | UUID]:
-    """The values of fields with these names, anywhere in a message."""
+    """Yield the values of fields with these names, anywhere in a message."""
     for spec in fields_of(type(message)):
         value = getattr(message, spec.name)
         if isinstance(value, str | UUID):

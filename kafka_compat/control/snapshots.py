@@ -27,7 +27,7 @@ class SharedTree(Protocol):
     """The metadata store that only the brokers of this process share."""
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The current files of the metadata."""
+        """Return the current files of the metadata."""
 
     async def return_to(self, name: str) -> None:
         """Restore the metadata and the brokers' log directories from a snapshot."""
@@ -46,7 +46,7 @@ class Snapshots:
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         one = prefix + "/snapshots/{name}"
         return [
             Route(

@@ -29,7 +29,7 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """The partitions in the request."""
+    """Yield the partitions in the request."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
         return

@@ -119,7 +119,7 @@ class TravellingScheduler:
         return timer
 
     def next_ms(self) -> int | None:
-        """The time of the next timer."""
+        """Return the time of the next timer."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None

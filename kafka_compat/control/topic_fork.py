@@ -213,7 +213,7 @@ class Forks:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """The route."""
+        """Return the route."""
         return [
             Route(
                 "POST",
@@ -254,7 +254,7 @@ class Forks:
 
 
 def _groups(call: Call) -> list[str] | None:
-    """The groups to copy; None for all groups."""
+    """Return the groups to copy, or None for all groups."""
     given = call.body.get("groups", [])
     if given is True:
         return None

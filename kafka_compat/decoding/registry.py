@@ -55,7 +55,7 @@ class Registry:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
-        """The schemas with these ids, or the reasons why schemas are unavailable."""
+        """Return the schemas with these ids, or the reasons why schemas are unavailable."""
         asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
         tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
         if tasks:
@@ -150,7 +150,7 @@ class Registry:
 
 
 def registry_of(config: BrokerConfig) -> Registry | None:
-    """The configured registry, or None. Raises StartupError."""
+    """Return the configured registry, or None. Raises StartupError."""
     url, user_info = config.str(URL), config.str(USER)
     if not url:
         if user_info:

@@ -26,9 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header, or return None without one. Unlike the start of most integers, schema ids are not
-    0.
-    """
+    """Split off the header, or return None without one. Schema id 0, as in many integers, is invalid."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")

@@ -72,7 +72,7 @@ class Guard:
         for_browsers: bool = False,
         has_session: bool = False,
     ) -> Refusal | None:
-        """The reason to reject a request with these headers; None if it is allowed.
+        """Return the reason to reject a request with these headers, or None if it is allowed.
 
         `for_anybody` means that the route requires no token. `for_browsers` means that pages of this listener
         may request the route; a browser with `has_session` has presented the token.
@@ -100,7 +100,7 @@ class Guard:
         return scheme.lower() == "bearer" and self.is_token(given)
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the listener's token."""
+        """Return whether this is the listener's token."""
         return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
 
     @property
@@ -137,7 +137,7 @@ def _host(header: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is reachable from this machine only."""
+    """Return whether the host is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

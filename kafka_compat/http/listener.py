@@ -131,7 +131,7 @@ class HttpListener:
         return web.middleware(guarded)
 
     def _session(self, request: web.Request) -> str | None:
-        """The browser's session, if it has one."""
+        """Return the browser's session, if it has one."""
         found = request.cookies.get(self._cookie)
         return found if found is not None and self.sessions.use(found) else None
 
@@ -193,7 +193,7 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """The fields of a form. If a name is repeated, the last field counts."""
+    """Return the fields of a form. If a name is repeated, the last field counts."""
     try:
         # Convert line ends, because browsers send \r\n.
         return {
@@ -257,7 +257,7 @@ def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> Non
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
-    """A problem document (RFC 9457)."""
+    """Return a problem document (RFC 9457)."""
     return web.json_response(
         {"status": status, "detail": text}, status=status, content_type="application/problem+json"
     )

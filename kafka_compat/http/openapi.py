@@ -59,7 +59,7 @@ def _described(text: str) -> dict[str, Any]:
 
 
 def page(routes: Sequence[Route], url: str) -> str:
-    """The document as a self-contained HTML page."""
+    """Return the document as a self-contained HTML page."""
     rows = "\n".join(_row(route, url) for route in routes if route.summary)
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

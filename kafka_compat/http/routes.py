@@ -94,9 +94,7 @@ class Route(NamedTuple):
     for_anybody: bool = False
     """Whether the route is also served without a token. It must reveal nothing confidential."""
     for_browsers: bool = False
-    """Whether pages of the listener may request the route. A session then replaces the token, and forms are
-    parsed.
-    """
+    """Whether the listener's pages may request the route, with a session instead of the token, and forms."""
     login: str | None = None
     """Path to which browsers with neither token nor session are redirected."""
 

@@ -83,7 +83,7 @@ class Beans:
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
-        """All families."""
+        """Return all families."""
         for (series, labels, help_text), value in self._sums.items():
             self._samples(series, help_text).append((labels, value))
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]

@@ -24,9 +24,7 @@ class _Pushed(NamedTuple):
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
-    """Return the families; none if no client pushes. `by_client=False` omits the samples of individual
-    clients.
-    """
+    """Return the families, if any client pushes. `by_client=False` omits samples of individual clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []

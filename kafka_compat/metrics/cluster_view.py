@@ -41,7 +41,7 @@ class RunningBroker(NamedTuple):
 
 
 def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
-    """The running brokers, with their counters."""
+    """Return the running brokers, with their counters."""
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
@@ -50,7 +50,7 @@ def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
 
 
 def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
-    """A broker's current ZooKeeper connection; None without ZooKeeper."""
+    """Return a broker's current ZooKeeper connection, or None without ZooKeeper."""
     if not services.config.str("zookeeper.connect"):
         return None
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
@@ -90,26 +90,26 @@ class ClusterView:
         return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:
-        """The disks with log directories of this process."""
+        """Yield the disks with log directories of this process."""
         for services in self.services:
             yield from services.log_dirs.disks
 
     def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
-        """The ZooKeeper sessions of this process."""
+        """Yield the ZooKeeper sessions of this process."""
         for services in self.services:
             found = zookeeper_of(services)
             if found is not None:
                 yield found
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
-        """The group coordinators of this process."""
+        """Yield the group coordinators of this process."""
         for services in self.services:
             groups = services.coordinators.groups.made
             if groups is not None:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """The partition if a broker of this process leads it, otherwise None."""
+        """Return the partition if a broker of this process leads it, otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
         # Prefer the latest epoch: an isolated broker may not know that another broker became leader.
         leading = [
@@ -120,7 +120,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A replica of a partition in this process, preferably the leader; None if there is none."""
+        """Return a replica of a partition in this process, preferably the leader, or None."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

@@ -138,9 +138,7 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
 
 
 def loading(view: ClusterView, beans: Beans) -> None:
-    """Add the durations of the last loads of coordinators' partitions in milliseconds; NaN before the first
-    load.
-    """
+    """Add the durations of the last loads of coordinators' partitions (ms); NaN before the first load."""
     of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
     of_transactions: list[int] = []
     for services in view.services:

@@ -71,9 +71,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        """Return the series of quota use, such as kafka.server:type=Produce,user=U,client-id=C, with its
-        labels.
-        """
+        """Return the series and labels of quota use, such as kafka.server:type=Produce,user=U,client-id=C."""
 
     @abstractmethod
     def label(self, tag: str) -> str:

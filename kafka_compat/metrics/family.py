@@ -38,9 +38,7 @@ class Labels:
         return cls(tuple(sorted(labels.items())))
 
     def with_number(self, name: str, number: int) -> Labels:
-        """Return these labels (at least one) with an additional label. Must be fast, because it is called for
-        each partition.
-        """
+        """Return these labels (at least one) with an additional label. Optimized for many partitions."""
         found, value = Labels.__new__(Labels), str(number)
         found.pairs = ((name, value), *self.pairs)
         found.text = f'{{{name}="{value}",{self.text[1:]}'

@@ -226,8 +226,8 @@ class GroupLags:
         self._remote = remote
 
     def at(self, group: str, topic: str, known: PartitionMetadata, committed: int) -> Steps[Lag]:
-        """The lag of a group with this committed offset. If another process leads the partition, the lag
-        refers to the offset that was committed at the time of the query.
+        """Return the lag of a group with this committed offset. If another process leads the partition, the
+        lag refers to the offset that was committed at the time of the query.
         """
         led = self._view.led(topic, known)
         if led is not None:

@@ -25,7 +25,7 @@ class Health:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
-        """The health routes."""
+        """Return the health routes."""
         return [
             Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
             Route(

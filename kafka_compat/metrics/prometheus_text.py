@@ -18,7 +18,7 @@ _PIECE_CHARACTERS: Final = 1 << 16
 
 
 def text_of(families: Iterable[Family]) -> Iterator[str]:
-    """The text format, in chunks of several lines."""
+    """Yield the text format, in chunks of several lines."""
     for name, kind, about, samples in families:
         yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
         for some in batched(samples, _AT_ONCE):

@@ -40,7 +40,7 @@ class Fetching(NamedTuple):
 
 
 def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
-    """All replica fetchers."""
+    """Yield all replica fetchers."""
     for each in brokers:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
@@ -119,7 +119,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
 
 
 def _address(one: Fetching) -> dict[str, str]:
-    """The leader's address for brokers, in one label, as in the exporter's rules."""
+    """Return the leader's address for brokers, in one label, as in the exporter's rules."""
     services = one.each.services
     leader = services.metadata.brokers.get(one.leader_id)
     listener = services.config.inter_broker_listener
@@ -145,7 +145,7 @@ class Held(NamedTuple):
 
 
 def held_partitions(view: ClusterView) -> Steps[list[Held]]:
-    """All partitions with replicas in this process, with their labels."""
+    """Return all partitions with replicas in this process, with their labels."""
     found: list[Held] = []
     for topic in list(view.metadata.topics.values()):
         of_topic = Labels((("topic", topic.name),))

@@ -32,8 +32,8 @@ class Scraper:
     """Scraper of this process's brokers, with their counters. Reads their state at the time of a scrape."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Create the scraper on the event loop of the started brokers. `pushed` contains the metrics of
-        clients, if enabled.
+        """Create the scraper on the event loop of the started brokers. `pushed`: the clients' metrics, or
+        None.
         """
         self._brokers = brokers
         self._pushed = pushed
@@ -66,7 +66,7 @@ class Scraper:
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
-        """The cluster as currently known to the brokers. Raises NoBrokerRuns."""
+        """Return the cluster as currently known to the brokers. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def families(

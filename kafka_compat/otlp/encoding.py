@@ -30,7 +30,7 @@ Point = tuple["Family", "Sample"]
 
 
 def points_of(families: Iterable[Family]) -> Iterator[Point]:
-    """All samples, each with its family."""
+    """Return all samples, each with its family."""
     return ((family, sample) for family in families for sample in family.samples)
 
 
@@ -38,9 +38,7 @@ class Request:
     """An ExportMetricsServiceRequest under construction."""
 
     def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
-        """`resource` contains the attributes of this process; counters start at `started_ns`. Times are Unix
-        times.
-        """
+        """`resource` contains the attributes of this process. Counters start at `started_ns` (Unix time)."""
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
@@ -85,7 +83,7 @@ class Request:
         return metric.sum.data_points
 
     def body(self) -> Steps[bytes]:
-        """The request, compressed with gzip."""
+        """Return the request, compressed with gzip."""
         data = self._message.SerializeToString()
         compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
         return compressed

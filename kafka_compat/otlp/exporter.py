@@ -111,7 +111,7 @@ def _import() -> None:
 
 
 def _resource(view: ClusterView) -> dict[str, str]:
-    """The attributes of this process, whose brokers together are one instance."""
+    """Return the attributes of this process, whose brokers together are one instance."""
     cluster_id = view.metadata.cluster_id
     ids = ",".join(str(each) for each in sorted(services.broker_id for services in view.services))
     return {

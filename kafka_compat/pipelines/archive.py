@@ -148,8 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the topics do not continue the archive, unless the deletions are accepted as gaps.
-    """
+    """Raise RecordsLost if the topics do not continue the archive, unless deletions are accepted."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:

@@ -17,9 +17,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A bucket in which a tier's records differ from the first tier's. `verdict`: lost, duplicated, or
-    changed.
-    """
+    """A bucket in which a tier's records differ from the first tier's: lost, duplicated, or changed."""
 
     tier: str
     partition: int

@@ -25,9 +25,7 @@ _JAVA_HINT = (
 
 
 def require_spark() -> None:
-    """Raise NotStarted unless pyspark, pyarrow, pandas and Java are installed. `java_command` checks Java's
-    version.
-    """
+    """Raise NotStarted unless pyspark, pyarrow, pandas and Java (of any version) are installed."""
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):

@@ -54,7 +54,7 @@ class Target:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """The number of partitions of each topic. Raises NotStarted if the cluster does not respond."""
+        """Return the number of partitions of each topic. Raises NotStarted without a response."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 

@@ -173,9 +173,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Lock the file, waiting for a dying writer, and return its descriptor. Closing the descriptor unlocks
-    the file.
-    """
+    """Lock the file, waiting for a dying writer. Return its descriptor, whose closing unlocks the file."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

@@ -22,8 +22,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 QUICK_S = 0.8
-"""Timeout in seconds for each address at the first attempt. Before a second attempt, the wait is announced.
-"""
+"""Timeout in seconds for each address at the first attempt. A second attempt is announced."""
 PATIENT_S = 20.0
 READ, WRITE = 3, 4
 """Bits of the authorized operations in a Metadata response."""

@@ -71,9 +71,7 @@ class JobFolder:
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry before the batch has any effect, or keep an earlier entry. Returns the
-        entry.
-        """
+        """Write a batch's begin entry before any effect, or keep an earlier entry, and return the entry."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)

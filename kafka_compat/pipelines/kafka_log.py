@@ -100,9 +100,7 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         ]
 
     def partitions(self) -> list[Any]:
-        """Return tasks for the current segments. For an empty directory, return one empty task, because Spark
-        requires one.
-        """
+        """Return tasks for the current segments. Spark requires at least one task, which may be empty."""
         tasks = [Task([])]
         room = TASK_BYTES
         for segment in self._segments:
@@ -262,9 +260,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns, with increasing absolute offsets. Headers are optional, and in the connector's
-    format.
-    """
+    """Records as columns, with increasing absolute offsets. `headers` has the connector's format."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)

@@ -40,9 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted for malformed strings, and for options that the job sets
-    itself.
-    """
+    """Parse `name=value` strings. Raises NotStarted for malformed strings and options that jobs set."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -75,9 +75,7 @@ class LagReport:
 
 
 class GroupCommitter:
-    """Client that commits offsets to a group without joining it. `properties` contains librdkafka's
-    properties.
-    """
+    """Client that commits offsets to a group without joining it. `properties` are librdkafka's."""
 
     def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
         from confluent_kafka import Consumer

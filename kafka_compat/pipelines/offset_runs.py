@@ -59,9 +59,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
-    """Merge the sorted runs of one partition from several files. Raises RecordsLost if two files contain an
-    offset.
-    """
+    """Merge one partition's sorted runs from several files. Raises RecordsLost for duplicate offsets."""
     parts = list(parts)
     first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
     order = pc.sort_indices(first)

@@ -80,9 +80,7 @@ def text_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def utc(millis: int) -> str:
-    """Format a time in ISO 8601, to the second. For years outside of 1 to 9999, return the number of
-    milliseconds.
-    """
+    """Format a time in ISO 8601, to the second, or in milliseconds if its year is not 1 to 9999."""
     try:
         return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -90,9 +88,7 @@ def utc(millis: int) -> str:
 
 
 def _aligned(cells: list[str]) -> list[str]:
-    """Pad the cells of a column, the first of which is the header. Columns of numbers (or "-") are
-    right-aligned.
-    """
+    """Pad the cells of a column, the first of which is the header. Numbers (or "-") are right-aligned."""
     width = max(map(len, cells))
     numbers = all(cell.isdigit() or cell == "-" for cell in cells[1:])
     return [cell.rjust(width) if numbers else cell.ljust(width) for cell in cells]

@@ -21,9 +21,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Provide an event that is set on SIGINT and SIGTERM. Outside of the main thread, signals are not
-    handled.
-    """
+    """Provide an event that is set on SIGINT and SIGTERM, if this is the main thread."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -210,9 +208,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""Function that is called with the number of partitions of each source topic. It raises NotStarted unless the
-target can store them.
-"""
+"""Called with the number of partitions of each source topic. Raises NotStarted if the target lacks them."""
 
 
 @contextmanager

@@ -25,9 +25,7 @@ class Versions:
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """Return the given columns of a version's table. Arrow reads the table, because a Spark job would
-        take longer.
-        """
+        """Return columns of a version's table, read by Arrow, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))

@@ -8,9 +8,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace the file. A crash may leave a file `_NAME` in the same directory, which the next write
-    reuses.
-    """
+    """Write or replace the file. A crash may leave a file `_NAME`, which the next write reuses."""
     scratch = path.with_name(f"_{path.name}")
     scratch.write_bytes(content)
     sync(scratch)

@@ -90,9 +90,7 @@ def _text(figures: Mapping[str, Any]) -> str:
 
 
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
-    """Return the number of partitions that each topic needs. A dead letter keeps its partition; a result does
-    not.
-    """
+    """Return each topic's number of partitions. Dead letters keep their partitions; results do not."""
     return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 

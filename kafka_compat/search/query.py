@@ -130,7 +130,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
 
 
 def chosen(query: Query, known: Iterable[int]) -> list[int]:
-    """The partitions to search, out of `known`. Raises BadQuery."""
+    """Return the partitions to search, out of `known`. Raises BadQuery."""
     there = sorted(known)
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:

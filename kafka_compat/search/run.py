@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """The entire record at an offset; None if it does not exist. Raises Unreadable."""
+    """Return the entire record at an offset, or None if it does not exist. Raises Unreadable."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -103,7 +103,7 @@ def breathe() -> None:
 async def _left(
     query: Query, source: Source, partitions: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
-    """The remaining range of each partition, and the reasons why some partitions cannot be searched."""
+    """Return the remaining range of each partition, and the problems of partitions without a range."""
     left: dict[int, tuple[int, int]] = {}
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None
@@ -127,7 +127,7 @@ async def _left(
 
 
 async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """The requested offsets within a partition's bounds."""
+    """Return the requested offsets within a partition's bounds."""
     first, end = bounds
     if query.first is not None:
         first = max(first, query.first)

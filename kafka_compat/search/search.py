@@ -66,7 +66,7 @@ class _Stream:
         return self.first >= self.end
 
     def left(self, *, newest: bool) -> tuple[int, int]:
-        """The range that the next request must search."""
+        """Return the range that the next request must search."""
         if not self.seen:
             return self.first, self.end
         at = self.seen[0].offset
@@ -104,7 +104,7 @@ class Search:
         self.records_seen = 0
 
     def next(self) -> Read | None:
-        """The next read; None if this request is done."""
+        """Return the next read, or None if this request is done."""
         self._give_out()
         if len(self.found) >= self._limit:
             return None

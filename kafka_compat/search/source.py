@@ -69,7 +69,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """The first offset of each partition, and the end offset for consumers."""
+        """Return the first offset of each partition, and the end offset for consumers."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -118,7 +118,7 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """The offset of the first record at or after that time, or None. Raises Unreadable."""
+        """Return the offset of the first record at or after that time, or None. Raises Unreadable."""
         led = self._led(partition)
         if led is not None:
             try:

@@ -34,7 +34,7 @@ _OLDER: Final = "<2.3"
 
 
 def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
-    """The newest Kafka release whose API versions a broker supports."""
+    """Return the newest Kafka release whose API versions a broker supports."""
     for key, version, release in _NEWEST_FIRST:
         if versions.get(key, (0, -1))[1] >= version:
             return release
@@ -42,7 +42,7 @@ def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
 
 
 def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
+    """Return whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
     return ApiKey.DESCRIBE_QUORUM in versions
 
 
@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """The newest version of an API that a broker and this client support, or -1."""
+        """Return the newest version of an API that a broker and this client support, or -1."""
         if node_id in self._faults:
             return -1
         try:
@@ -153,9 +153,7 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """Return a broker's metadata of all topics, without creating topics. Return None on failure, like
-        `ask`.
-        """
+        """Return a broker's metadata of all topics, without creating topics; None on failure."""
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -240,7 +238,7 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas that reassignments add. Queried only if replicas seem to be missing."""
+        """Return the replicas that reassignments add. Queried only if replicas seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id

@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """The number of rows for each table, given the available lines. Tables get rows in turn, as long as the
-    rows fit together with the column titles and the lines that count hidden rows.
+    """Return the number of rows for each table, given the available lines. Tables get rows in turn, as long
+    as the rows fit together with the column titles and the lines that count hidden rows.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,9 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape special characters in names chosen by clients: they must not move the cursor or change the text
-    direction.
-    """
+    """Escape special characters, which could move the cursor, in names chosen by clients."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

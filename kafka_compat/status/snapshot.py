@@ -84,20 +84,16 @@ class Partition(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether replicas are out of sync. As in kafka-topics, replicas that a reassignment is adding do not
-        count.
-        """
+        """Whether replicas, except replicas that a reassignment is adding, are out of sync."""
         return len(self.isr) < len(self.replicas) - len(self.adding)
 
     @property
     def records(self) -> int | None:
-        """The number of offsets, which exceeds the number of records in compacted or transactional
-        partitions.
-        """
+        """The number of offsets, which exceeds the number of records after compaction or transactions."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """Whether the partition is under min ISR, as in kafka-topics: also if it has no leader."""
+        """Return whether the partition is under min ISR. As in kafka-topics, this is so without a leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 
@@ -219,7 +215,7 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None if all are unknown."""
+    """Return the sum of the known values, or None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

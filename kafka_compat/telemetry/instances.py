@@ -114,9 +114,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process a GetTelemetrySubscriptions request. Returns the id (a new id for NOBODY) and its
-        subscription.
-        """
+        """Process GetTelemetrySubscriptions. Return the id (a new id for NOBODY) and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -130,9 +128,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """Process a PushTelemetry request. Returns the instance (None: reserved id), and whether to accept
-        its push.
-        """
+        """Process PushTelemetry. Return the instance (None: reserved id), and whether to accept its push."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)

@@ -140,8 +140,8 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """The Prometheus name of a metric. Names other than Kafka's get the prefix `client_`, so that clients
-    cannot add samples to the broker's families.
+    """Return the Prometheus name of a metric. Names other than Kafka's get the prefix `client_`, so that
+    clients cannot add samples to the broker's families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):

@@ -32,7 +32,7 @@ Series = tuple[str, "Pairs"]
 
 
 def has_otlp() -> bool:
-    """Whether the OTLP package is installed (the `telemetry` and `otel` extras)."""
+    """Return whether the OTLP package is installed (the `telemetry` and `otel` extras)."""
     return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
@@ -131,5 +131,5 @@ class PushedMetrics:
             self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
-        """The clients with current metrics."""
+        """Return the clients with current metrics."""
         return list(self._clients.values())

@@ -117,7 +117,7 @@ class ClientTelemetry:
 
 
 def _identity(instance_id: UUID, client: Client) -> tuple[Pairs, Pairs]:
-    """The labels of all metrics of a client, and the labels added to its client-identity sample."""
+    """Return the labels of all metrics of a client, and the labels added to its client-identity sample."""
     values = (
         client.client_id or "",
         znodes.encode_topic_id(instance_id),

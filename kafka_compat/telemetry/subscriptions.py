@@ -63,7 +63,7 @@ class Subscription(NamedTuple):
     patterns: Mapping[str, re.Pattern[str]]
 
     def matches(self, instance_id: UUID, client: Client) -> bool:
-        """Whether the subscription applies to this client: each pattern must match the entire value."""
+        """Return whether the subscription applies to this client. Patterns must match entire values."""
         known = {INSTANCE_ID: encode_topic_id(instance_id), **client._asdict()} if self.patterns else {}
         return all(
             (value := known[selector]) is not None and pattern.fullmatch(value) is not None

@@ -31,9 +31,7 @@ class BrokerFailed(RuntimeError):
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data. It exits with the current process, even if that
-    process is killed.
-    """
+    """A `kafka-compat serve` process with temporary data, which exits with the current process."""
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
         self.settings = dict(settings)
@@ -164,9 +162,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find `count` consecutive free ports of 127.0.0.1, and return the first. Raises OSError if none are
-    found.
-    """
+    """Find `count` consecutive free ports of 127.0.0.1, and return the first. Raises OSError."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -319,9 +315,7 @@ class KafkaBroker:
     # --- start and stop
 
     def start(self) -> Self:
-        """Start the broker, and wait until it serves. After `stop` or `kill`, it has the same data. Raises
-        BrokerFailed.
-        """
+        """Start the broker, with its data if it ran before, and wait until it serves. Raises BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]

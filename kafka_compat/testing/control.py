@@ -29,7 +29,7 @@ class Control:
         self._api = place(url).below(_PREFIX)
 
     def now_ms(self) -> int:
-        """The broker's time of day, in milliseconds since the Unix epoch."""
+        """Return the broker's time of day, in milliseconds since the Unix epoch."""
         return int(self.ask("GET", "/time")["now_ms"])
 
     def advance(self, by: timedelta | float) -> int:
@@ -112,7 +112,7 @@ class Control:
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """The brokers, each with its unreachable peers."""
+        """Return the brokers, each with its unreachable peers."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
@@ -194,15 +194,11 @@ class Control:
         return self._of_partition(topic, partition, "leader", to)
 
     def shrink_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Remove a follower from the ISR, stop its fetches, and return the partition's state. Raises
-        ControlFailed.
-        """
+        """Remove a follower from the ISR, stop its fetches, and return the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch, wait until it is in sync, and return the partition's state. Raises
-        ControlFailed.
-        """
+        """Let a follower fetch, wait until it is in sync, and return the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
@@ -238,9 +234,7 @@ class Control:
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until at least `count` records of a topic can be read, and return their number. Raises
-        ControlFailed.
-        """
+        """Wait until `count` records can be read, and return the number of records. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:

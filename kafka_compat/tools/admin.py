@@ -74,9 +74,7 @@ def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
 
 
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
-    """Create the client of a cluster, without connecting. Raises the Failure that Kafka's admin client
-    raises.
-    """
+    """Create the client of a cluster, without connecting. Raises the Failure of Kafka's admin client."""
     try:
         _check_bootstrap(bootstrap)
         return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
@@ -106,8 +104,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Return whether all addresses of a list have a host and a port. This is the first check of Kafka's
-    commands.
-    """
+    """Return whether all addresses have a host and a port, which Kafka's commands check first."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

@@ -39,7 +39,7 @@ def awaited(*, runtime: bool = True) -> Iterator[None]:
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
-    """The groups of --group, or all groups. Raises Failure."""
+    """Return the groups of --group, or all groups. Raises Failure."""
     from kafka_compat.client.groups import list_groups as listed
 
     if not options.has("all-groups"):

@@ -182,7 +182,7 @@ def _consumer(
 
 
 def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], Iterable[str]]:
-    """A function that returns the current topics to consume."""
+    """Return a function that returns the current topics to consume."""
     pattern = options.value("include") or options.value("whitelist")
     if pattern is None:
         topic = options.given("topic")
@@ -305,7 +305,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
-    """The formatter of that class name. Raises Failure for other names."""
+    """Return the formatter of that class name. Raises Failure for other names."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
@@ -351,7 +351,7 @@ class _Columns:
         self._show_header = _deserializer(properties, "headers.deserializer")
 
     def of(self, record: Consumed) -> bytes:
-        """The line of a record. Raises Failure."""
+        """Return the line of a record. Raises Failure."""
         columns: list[bytes] = []
         if self._timestamp:
             kind = record.timestamp_type
@@ -395,9 +395,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """Return a formatter that writes a JSON object per line, with keys and values in the deserializers'
-    format or as UTF-8.
-    """
+    """Return a formatter that writes a JSON object per line. Without a deserializer, bytes are UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

@@ -153,7 +153,7 @@ def _explain(failure: Failure, client_id: str) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
-    """The command's options, including flags with two names."""
+    """Return the command's options, including flags with two names."""
     options = Options.or_usage("console-producer", arguments, also=_ALSO)
     options.exit_for_help()
     options.require("topic")
@@ -170,7 +170,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """The bootstrap servers from the flag, or from its older name."""
+    """Return the bootstrap servers from the flag, or from its older name."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
@@ -236,7 +236,7 @@ class LineReader:
                 raise _refused(f"null.marker and {name} may not be equal")
 
     def record(self, line: str) -> ReadRecord:
-        """The record in a line. Raises Failure if a required part is missing."""
+        """Return the record in a line. Raises Failure if a required part is missing."""
         self._line_number += 1
         headers, position = self._part(
             self._parse_headers, line, 0, self._headers_delimiter, "headers delimiter"
@@ -250,7 +250,7 @@ class LineReader:
     def _part(
         self, enabled: bool, line: str, start: int, separator: str, name: str
     ) -> tuple[str | None, int]:
-        """The text before the next separator, and the position after it."""
+        """Return the text before the next separator, and the position after it."""
         if not enabled:
             return None, start
         end = line.find(separator, start)

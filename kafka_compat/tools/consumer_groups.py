@@ -310,8 +310,9 @@ _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 
 
 def what_is_wrong(expression: str) -> str | None:
-    """The error in the regular expression of a KIP-848 subscription; None if it is valid. google-re2 has the
-    same syntax as Kafka's RE2/J, but different messages. Raises Failure if google-re2 is not installed.
+    """Return the error in the regular expression of a KIP-848 subscription, or None if it is valid.
+    google-re2 has the same syntax as Kafka's RE2/J, but different messages. Raises Failure if google-re2 is
+    not installed.
     """
     try:
         import re2

@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
-    """A function that returns the current topics to consume. Raises Failure."""
+    """Return a function that returns the current topics to consume. Raises Failure."""
     if options.has("topic"):
         topics = [options.given("topic")]
         return lambda: topics
@@ -104,7 +104,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """Consume, and return the numbers of the last line. Raises as `GroupConsumer.poll`."""
+        """Consume, and return the numbers of the last line. Raises the errors of `GroupConsumer.poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0

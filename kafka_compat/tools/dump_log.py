@@ -74,7 +74,7 @@ class DumpedLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
+        """Yield the lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
         with open(self.path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes == 0:
@@ -228,7 +228,7 @@ class Mismatches:
     missing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """The differences as lines for stderr."""
+        """Yield the differences as lines for stderr."""
         for path, pairs in self.offsets.items():
             yield f"Mismatches in :{path}"
             for indexed, found in reversed(pairs):
@@ -248,7 +248,7 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """The base offset in a segment's file name. Raises ValueError for other names."""
+    """Return the base offset in a segment's file name. Raises ValueError for other names."""
     return int(os.path.basename(path).split(".")[0])
 
 
@@ -423,7 +423,7 @@ class _Dump:
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
-        """The lines for one file. Raises Failure."""
+        """Yield the lines for one file. Raises Failure."""
         try:
             yield from self._lines(path)
         except FileNotFoundError as error:

@@ -16,9 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Time specifications for tiered storage. Kafka 4.3 brokers support them in a version that is not implemented
-here.
-"""
+"""Time specifications for tiered storage, which require a newer version of ListOffsets."""
 
 _TIMES: Final = {
     "latest": -1,

@@ -63,7 +63,7 @@ def _check(options: Options) -> int:
 
 
 def _partitions(options: Options) -> list[TopicPartition] | None:
-    """The partitions to elect leaders for; None for all partitions."""
+    """Return the partitions to elect leaders for, or None for all partitions."""
     if options.has("topic"):
         index = options.integer("partition")
         assert index is not None

@@ -36,9 +36,7 @@ class Flag(NamedTuple):
 
 
 class Options:
-    """The flags and arguments of a command line. Values are strings until they are requested as a different
-    type.
-    """
+    """The flags and arguments of a command line. Values are strings until requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
         """Parse the command line of `kafka-COMMAND`. `also` contains flags that are missing in the help, from
@@ -72,15 +70,15 @@ class Options:
             cls(command, ["--help"]).usage_error(failure.message or "")
 
     def has(self, name: str) -> bool:
-        """Whether the flag was given, with or without an argument."""
+        """Return whether the flag was given, with or without an argument."""
         return name in self._given
 
     def values(self, name: str) -> list[str]:
-        """All arguments of a flag, in order."""
+        """Return all arguments of a flag, in order."""
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """The single argument of a flag. Raises Failure if the flag was repeated."""
+        """Return the single argument of a flag. Raises Failure if the flag was repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -96,7 +94,7 @@ class Options:
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
+        """Return the single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
@@ -199,13 +197,13 @@ def java_integer(text: str, option: str, bits: int = 32) -> int:
 
 
 def help_of(command: str) -> list[str]:
-    """The lines of a command's help."""
+    """Return the lines of a command's help."""
     with open(os.path.join(_HELP, f"{command}.txt"), encoding="utf-8") as file:
         return file.read().splitlines()
 
 
 def flags_of(command: str) -> list[Flag]:
-    """The flags in a command's help, with their descriptions."""
+    """Return the flags in a command's help, with their descriptions."""
     found: list[Flag] = []
     left = right = ""
     column = 0

@@ -266,7 +266,7 @@ def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _payloads(given: Arguments) -> Callable[[int], bytes]:
-    """A function that returns the payload of a record by its number. Raises Failure."""
+    """Return a function that returns the payload of a record by its number. Raises Failure."""
     random = Random(0)
     if "payload-file" in given:
         listed = _payloads_in(given["payload-file"], given.get("payload-delimiter", "\\n"))
@@ -298,7 +298,7 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
 
 
 def _settings(given: Arguments) -> dict[str, str]:
-    """The producer's settings. Raises Failure."""
+    """Return the producer's settings. Raises Failure."""
     from kafka_compat.tools.admin import settings_in
 
     names = {}

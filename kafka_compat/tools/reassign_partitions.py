@@ -323,7 +323,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """The replicas of the partitions of these topics; None for unknown topics. Raises Failure."""
+    """Return the replicas of the partitions of these topics, or None for unknown topics. Raises Failure."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:
@@ -350,7 +350,7 @@ def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
 
 
 def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
-    """The replicas of these partitions. Raises Failure."""
+    """Return the replicas of these partitions. Raises Failure."""
     wanted = list(partitions)
     found = current_replicas(cluster, (topic for topic, _ in wanted))
     missing = [partition for partition in wanted if partition not in found]
@@ -435,7 +435,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
-    """The current and future log directories of replicas. Raises Failure."""
+    """Return the current and future log directories of replicas. Raises Failure."""
     from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 
     wanted = list(replicas)
@@ -460,7 +460,7 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
 
 
 def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
-    """The log directories of all replicas of these partitions on live brokers. Raises Failure."""
+    """Return the log directories of all replicas of these partitions on live brokers. Raises Failure."""
     alive = {node.node_id for node in cluster.brokers()}
     wanted = [
         Replica(broker, topic, index)

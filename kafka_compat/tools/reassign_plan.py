@@ -42,7 +42,7 @@ def failed(message: str) -> Failure:
 
 
 def read_plan(text: str) -> Plan:
-    """The plan in the file of --reassignment-json-file. Raises Failure."""
+    """Return the plan in the file of --reassignment-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is not JSON")
@@ -102,7 +102,7 @@ def check_plan(plan: Plan) -> Replicas:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics in the file of --topics-to-move-json-file. Raises Failure."""
+    """Return the topics in the file of --topics-to-move-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The file is not valid JSON")
@@ -116,7 +116,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def read_brokers(text: str) -> list[int]:
-    """The brokers of --broker-list. Raises Failure."""
+    """Return the brokers of --broker-list. Raises Failure."""
     found = []
     for item in text.split(","):
         if not item.removeprefix("-").isdecimal():
@@ -208,5 +208,5 @@ def _listed(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def brokers_of(found: Collection[Move]) -> list[int]:
-    """All brokers in the moves."""
+    """Return all brokers in the moves."""
     return sorted({broker for move in found for broker in move.sources | move.destinations})

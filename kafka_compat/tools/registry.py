@@ -39,13 +39,13 @@ _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """The command for a program's name, such as `/opt/kafka/bin/kafka-topics.sh`; None for other programs."""
+    """Return the command for a program such as `/opt/kafka/bin/kafka-topics.sh`, or None."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 
 
 def tool_of(word: str) -> str | None:
-    """The command with that name, with or without "kafka-" and ".sh"; None for other names."""
+    """Return the command with that name, with or without "kafka-" and ".sh", or None for other names."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 

@@ -97,7 +97,7 @@ class _Planner:
         self._group_id = group_id
 
     def offsets(self) -> Offsets:
-        """The new offsets. Raises Failure."""
+        """Return the new offsets. Raises Failure."""
         partitions = self._partitions()
         self._check(partitions)
         options = self._options
@@ -204,8 +204,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """The offsets of each group, from a file with the columns `group,topic,partition,offset`. The group
-    column is omitted if only one group is named. Raises Failure.
+    """Return the offsets of each group, from a file with the columns `group,topic,partition,offset`. The
+    group column is omitted if only one group is named. Raises Failure.
     """
     import csv
 

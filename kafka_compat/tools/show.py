@@ -27,12 +27,12 @@ def as_json(value: Any) -> None:
 
 
 def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
-    """A column for `table`, as wide as its widest cell."""
+    """Return a column for `table`, as wide as its widest cell."""
     return title, max([width_min, *map(len, cells)]), cells
 
 
 def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
-    """The lines of a table. Each column has a title, a minimum width and cells."""
+    """Return the lines of a table. Each column has a title, a minimum width and cells."""
     lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
     widths = [width for _, width, _ in columns]
     return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]

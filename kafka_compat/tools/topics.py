@@ -216,7 +216,7 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 
 def replica_assignment(options: Options) -> list[list[int]]:
-    """The brokers of each partition from --replica-assignment. Raises Failure."""
+    """Return the brokers of each partition from --replica-assignment. Raises Failure."""
     text = options.value("replica-assignment")
     found: list[list[int]] = []
     for part in filter(None, (text or "").split(",")):
@@ -466,7 +466,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
 
 
 def topics(cluster: Cluster, options: Options) -> list[str]:
-    """The existing topics that --topic matches, sorted."""
+    """Return the existing topics that --topic matches, sorted."""
     answer = cluster.metadata(None, "listTopics")
     hidden = show.INTERNAL_TOPICS if options.has("exclude-internal") else ()
     found = sorted(each.name for each in answer.topics if each.name not in hidden)

@@ -191,9 +191,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Return the producer id and epoch of the transaction that begins at that offset, and the coordinator
-    epoch.
-    """
+    """Return the id and epoch of the producer of the transaction that begins here, and coordinator epoch."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]

@@ -116,9 +116,7 @@ class _Session(EmbeddedSession):
         return None if guarded is None else self._there(guarded)
 
     def _there(self, function: Callable[[T], None]) -> Callable[[T], None]:
-        """Wrap a callback so that it runs in the current process, and only if that process is running (rule
-        1).
-        """
+        """Wrap a callback so that it runs in the current process, if that process is running (rule 1)."""
         context = copy_context()
 
         def called(argument: T) -> None:

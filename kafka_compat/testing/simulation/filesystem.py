@@ -183,9 +183,7 @@ class SimulatedLock:
 
 
 class SimulatedFilesystem:
-    """Simulated file system. `room_bytes` limits further writes; with `failing_syncs`, each sync fails with
-    EIO.
-    """
+    """The file system. `room_bytes` limits further writes; with `failing_syncs`, syncs fail with EIO."""
 
     def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
         self.chance = chance
@@ -200,14 +198,14 @@ class SimulatedFilesystem:
         self._boots = 0
 
     def after_crash(self) -> SimulatedFilesystem:
-        """The disk after a power failure."""
+        """Return the disk after a power failure."""
         found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
         found.now_ms = self.now_ms
         found._boots = self._boots + 1
         return found
 
     def after_kill(self) -> SimulatedFilesystem:
-        """The disk after a kill of the process (kill -9), with all written data."""
+        """Return the disk after a kill of the process (kill -9), with all written data."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found

@@ -189,7 +189,7 @@ _NOBODYS = Context()
 
 
 def _may_run(handle: asyncio.Handle, keep: bool = False) -> bool:
-    """Whether the callback's process is running (rule 2)."""
+    """Return whether the callback's process is running (rule 2)."""
     node = handle._context.get(CURRENT)  # type: ignore[attr-defined]
     if node is None or node.running:
         return True

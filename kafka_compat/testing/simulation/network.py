@@ -74,7 +74,7 @@ class Network:
         self.loop.call_at(when_s, what, *arguments, context=_NOBODYS)
 
     def free_port(self) -> int:
-        """An unused port."""
+        """Return an unused port."""
         self._next_port += 1
         return self._next_port
 
@@ -91,7 +91,7 @@ class Network:
         self._listening.pop(address, None)
 
     def listener_at(self, address: Address) -> SimulatedSocket | None:
-        """The listener at an address, or on all addresses."""
+        """Return the listener at an address, or on all addresses."""
         for host in (address[0], *_ANY):
             found = self._listening.get((host, address[1]))
             if found is not None:
@@ -158,7 +158,7 @@ class Connection:
         self.is_open = True
 
     def other(self, one: SimulatedSocket) -> SimulatedSocket:
-        """The other socket of the connection."""
+        """Return the other socket of the connection."""
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:

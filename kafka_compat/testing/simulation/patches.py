@@ -34,7 +34,7 @@ class _Running:
 
 
 def _loop() -> SimulatedLoop | None:
-    """The loop of the simulation on this thread."""
+    """Return the loop of the simulation on this thread."""
     return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
@@ -81,7 +81,7 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A replacement for a function of the random module."""
+    """Return a replacement for a function of the random module."""
 
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)

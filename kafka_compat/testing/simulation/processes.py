@@ -85,9 +85,7 @@ class Keeper:
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """Return the next report. Raises RuntimeError if the keeper has ended, for example after a failed
-        import.
-        """
+        """Return the next report. Raises RuntimeError if the keeper has ended prematurely."""
         try:
             found = self.answers.recv()
         except EOFError:
@@ -144,9 +142,7 @@ class Keepers:
             keeper.close()
 
     def run(self, seeds: Iterable[int]) -> Iterator[Report]:
-        """Yield the reports of all seeds in order of completion. Reports of failed seeds include the
-        journals.
-        """
+        """Yield the reports in order of completion. Reports of failed seeds include the journals."""
         left = iter(seeds)
         busy: dict[Connection, Keeper] = {}
         for keeper in self._keepers:
