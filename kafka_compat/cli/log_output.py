@@ -140,8 +140,8 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`, `message`;
-    optionally `exception`, and `broker` if several processes share the output.
+    """Formatter of log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`,
+    `message`; optionally `exception`, and `broker` if several processes share the output.
     """
 
     def __init__(self, broker_id: int | None = None) -> None:

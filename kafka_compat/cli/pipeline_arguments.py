@@ -123,7 +123,7 @@ def spark_settings(args: argparse.Namespace) -> Any:
 
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
-    """Add --master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
+    """Add --master, --driver-memory and, for jobs that use Spark's Kafka connector, --jars."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
     parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
     if connector:

@@ -240,7 +240,7 @@ class Supervisor:
     # --- one broker
 
     async def _keep(self, broker: SupervisedBroker) -> int:
-        """Run a broker's processes one after the other, and return the exit code of the last."""
+        """Run a broker's processes one after the other, and return the exit code of the last process."""
         waits = RestartWaits()
         has_served = False
         while True:

@@ -57,7 +57,7 @@ class ControlApi:
                 "POST",
                 f"{_PREFIX}/time/stand",
                 self._stand,
-                "stop the brokers' clock, or let it run again",
+                "stop or resume the brokers' clock",
                 {"still": "boolean: true: time advances on request only"},
             ),
             *self._events.routes(_PREFIX),

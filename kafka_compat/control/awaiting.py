@@ -16,7 +16,7 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that wait for a condition, and respond with status 408 and the state after `timeout_ms`."""
+    """Routes that wait for a condition. On timeout, they respond with status 408 and the state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers

@@ -193,8 +193,8 @@ class PartitionCommands:
                 "make another replica the leader and the preferred replica",
                 {"broker": "integer: broker ID of an in-sync replica (default: the preferred replica)"},
             ),
-            Route("POST", path + "/shrink", self._shrink, "make a follower fall out of sync", follower),
-            Route("POST", path + "/restore", self._restore, "let a follower catch up again", follower),
+            Route("POST", path + "/shrink", self._shrink, "remove a follower from the ISR", follower),
+            Route("POST", path + "/restore", self._restore, "restore a follower to the ISR", follower),
         ]
 
     async def _get(self, call: Call) -> Answer:

@@ -28,7 +28,7 @@ class Fault:
     """Function that changes the response."""
     mangle: Callable[[bytes], bytes] | None = None
     """Function that returns the bytes to send instead of the response, including its size field. If they are
-    fewer, the connection is closed after them.
+    shorter than the response, the connection is closed after them.
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:

@@ -25,7 +25,7 @@ _BODY = {
     "partition": "integer: only requests for this partition (of `topic`); other partitions do not fail",
     "group": "string: only requests for this group",
     "transactional_id": "string: only requests for this transactional ID",
-    "skip": "integer: number of matching requests to leave alone first",
+    "skip": "integer: number of matching requests to skip before the first hit",
     "count": "integer: number of requests to hit (default: no limit)",
     "probability": "number: probability that a request is hit, from 0 to 1",
     "seed": "integer: seed for probability: the same seed hits the same requests",

@@ -1,6 +1,6 @@
 """Simulate network partitions between the brokers of a process, and paused brokers, for tests.
 
-Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
+Brokers identify themselves in each request (`broker-N` or, as the controller, `controller-N`).
 
 A paused broker serves no requests. New connections, requests to other brokers and requests to the metadata
 store wait, and the broker's session expires if the pause takes too long. Work in progress is finished.

@@ -16,7 +16,7 @@ TIMEOUT = {"timeout_ms": f"integer: timeout in milliseconds (default: {_TIMEOUT_
 
 
 class Pulse:
-    """Wakes waiters after each response, timer, or metadata change."""
+    """Event that wakes waiters after each response, timer, or metadata change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []

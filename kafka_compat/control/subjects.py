@@ -17,7 +17,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 
 IsMeant = Callable[[str | None, int], bool]
-"""Whether a rule applies to this topic and partition."""
+"""Function that returns whether a rule applies to a topic and a partition."""
 
 
 class Subject(NamedTuple):

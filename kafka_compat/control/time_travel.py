@@ -82,7 +82,7 @@ class _Timer:
 
 
 class TravellingScheduler:
-    """`coordinators.scheduler.LoopScheduler` with a clock that can be advanced."""
+    """A LoopScheduler (coordinators.scheduler) whose clock can be advanced."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
         """`fired` is called after each timer."""

@@ -80,7 +80,7 @@ class Decoded(NamedTuple):
     `json-schema`.
     """
     text: str | None
-    """None for null."""
+    """The decoded text; None for null."""
     size_bytes: int
     """Total size in bytes; -1 for null."""
     schema_id: int | None = None
@@ -142,7 +142,7 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """Decode the value by its schema; None if it has no schema header."""
+    """Decode the value by its schema. Return None if it has no schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None

@@ -122,7 +122,7 @@ def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Host and port, in the format of the Host header; None for an opaque origin."""
+    """Return the host and port as in the Host header, or None for an opaque origin."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:

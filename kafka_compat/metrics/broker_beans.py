@@ -29,7 +29,7 @@ _RUNNING: Final = 3
 _LATE_MS: Final = 300_000
 """Time that a transaction may stay open beyond transaction.max.timeout.ms before it counts as late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
-"""Number of processors: one, because there is one event loop."""
+"""Tags of the only network processor, because there is one event loop."""
 
 
 def broker(running: RunningBroker, beans: Beans) -> Steps[None]:

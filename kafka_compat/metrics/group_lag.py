@@ -166,7 +166,7 @@ class _Known(NamedTuple):
     end_offset: int
     """End of the scanned range."""
     record: TimestampOffset | None
-    """None if there are only transaction markers up to `end_offset`."""
+    """The first record; None if the range contains only transaction markers."""
 
 
 class RecordTimes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.group_lag import GroupLags
 
 _AT_ONCE = 50
-"""Partitions between two yields, some 500 µs."""
+"""Partitions between two yields, about 500 µs."""
 
 NOT_COMMITTED: Final = -1
 

@@ -13,7 +13,7 @@ from kafka_compat.metrics.family import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _AT_ONCE: Final = 100
-"""Samples between two yields, some 100 µs."""
+"""Samples between two yields, about 100 µs."""
 _PIECE_CHARACTERS: Final = 1 << 16
 
 

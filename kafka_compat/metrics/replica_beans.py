@@ -132,7 +132,7 @@ def _of(type_name: str, name: str) -> Bean:
 
 
 _AT_ONCE: Final = 100
-"""Partitions between two yields, some 100 µs."""
+"""Partitions between two yields, about 100 µs."""
 
 
 class Held(NamedTuple):

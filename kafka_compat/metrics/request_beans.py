@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Time that responses wait in a queue: none, because complete responses are written to the socket at once."""
+"""Time that responses wait in a queue: always 0, because complete responses are written at once."""
 
 
 def _requests(name: str) -> Bean:

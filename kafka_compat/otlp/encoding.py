@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
-"""Points between two yields, some 300 µs."""
+"""Points between two yields, about 300 µs."""
 POINTS_MAX: Final = 5_000
 """Maximum points of a request, 300 kB before compression, because receivers limit the size of requests."""
 

@@ -111,7 +111,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
-    """Archive up to the current ends of the topics, or continuously. Raises PipelineError."""
+    """Archive the topics up to their current ends, or continuously. Raises PipelineError."""
     store = ArchiveStore(job.directory)
     with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)

@@ -54,7 +54,7 @@ class Target:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """Return the number of partitions of each topic. Raises NotStarted without a response."""
+        """Return the number of partitions of each topic. Raises NotStarted if no broker responds."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 

@@ -1,4 +1,4 @@
-"""The part of exact_sink that runs on Spark's executors; requires pyarrow and confluent-kafka there."""
+"""The part of exact_sink that runs on Spark's executors, with pyarrow and confluent-kafka."""
 
 import fcntl
 import os

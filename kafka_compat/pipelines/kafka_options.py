@@ -1,6 +1,6 @@
 """Convert `--kafka-option k=v` to options of Spark's Kafka source and to properties of Kafka clients.
 
-Kafka's Java client reads, and librdkafka writes. Their names of a setting may differ.
+Jobs read with Kafka's Java client, and write with librdkafka. The two may use different names for a setting.
 """
 
 from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
-"""Header with the cluster that a mirrored record came from. Added by each cluster on the way."""
+"""Header with the cluster that a mirrored record came from. Each mirroring of a record adds one."""
 
 _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 

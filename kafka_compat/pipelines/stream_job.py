@@ -208,7 +208,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""Called with the number of partitions of each source topic. Raises NotStarted if the target lacks them."""
+"""Function called with the partitions of each source topic. Raises NotStarted unless the target has them."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ VERSION: Final = 1
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """Return the snapshot as JSON. null means unknown."""
+    """Return the snapshot as JSON, in which null means unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),

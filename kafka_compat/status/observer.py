@@ -29,7 +29,7 @@ _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 12, "2.7"),
     (ApiKey.FETCH, 11, "2.3-2.6"),
 )
-"""An API, a version of it, and the release that introduced this version."""
+"""APIs with a version and the releases that introduced it, the newest first."""
 _OLDER: Final = "<2.3"
 
 

@@ -93,7 +93,7 @@ class Partition(NamedTuple):
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """Return whether the partition is under min ISR. As in kafka-topics, this is so without a leader."""
+        """Return whether the partition is under min ISR, which includes partitions without a leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 

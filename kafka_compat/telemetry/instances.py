@@ -40,7 +40,7 @@ _COMPRESSIONS: Final = frozenset(CompressionType)
 
 
 class Push(NamedTuple):
-    """The fields of a PushTelemetry request besides the metrics."""
+    """The fields of a PushTelemetry request other than the metrics."""
 
     subscription_id: int
     terminating: bool

@@ -42,7 +42,7 @@ ABOUT: Final = {
 
 
 class Client(NamedTuple):
-    """The attributes of a client besides its instance id, by the names of selectors."""
+    """The attributes of a client other than its instance id, by the names of selectors."""
 
     client_id: str | None
     client_software_name: str
@@ -94,7 +94,7 @@ def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Cli
 
 
 def _java_hash(instance_id: UUID) -> int:
-    """Kafka's Uuid.hashCode, as an unsigned 32-bit number."""
+    """Return Kafka's Uuid.hashCode as an unsigned 32-bit number."""
     both = (instance_id.int >> 64) ^ (instance_id.int & ((1 << 64) - 1))
     return (both >> 32) ^ (both & 0xFFFF_FFFF)
 

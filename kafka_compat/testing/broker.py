@@ -231,7 +231,7 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """Port to bind: 0, for any free port."""
+        """Return the port to bind: 0, for any free port."""
         return 0
 
     # --- addresses and process
@@ -274,7 +274,7 @@ class KafkaBroker:
         return self._control
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Addresses of each broker's first listener."""
+        """Return the addresses of each broker's first listener."""
         if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
@@ -315,7 +315,7 @@ class KafkaBroker:
     # --- start and stop
 
     def start(self) -> Self:
-        """Start the broker, with its data if it ran before, and wait until it serves. Raises BrokerFailed."""
+        """Start the broker with its existing data, if any, and wait until it serves. Raises BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]

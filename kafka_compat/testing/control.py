@@ -194,11 +194,11 @@ class Control:
         return self._of_partition(topic, partition, "leader", to)
 
     def shrink_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Remove a follower from the ISR, stop its fetches, and return the state. Raises ControlFailed."""
+        """Remove a follower from the ISR, and stop its fetches. Returns the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch, wait until it is in sync, and return the state. Raises ControlFailed."""
+        """Let a follower fetch until it is in sync. Returns the partition's state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class Control:
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until `count` records can be read, and return the number of records. Raises ControlFailed."""
+        """Wait until `count` records can be read. Returns the number of them. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:

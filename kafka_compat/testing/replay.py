@@ -129,7 +129,7 @@ def _key(entry: Entry) -> ApiKey:
 
 
 def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
-    """Pairs of values that the two brokers assigned, in corresponding fields of the two responses."""
+    """Yield pairs of values that the two brokers assigned, from corresponding fields of two responses."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before.keys() & now.keys():
             yield from _given(before[key], now[key], key)

@@ -11,8 +11,8 @@ from kafka_compat.tools.failure import Failure, of_client, report
 from kafka_compat.tools.options import Options
 
 _APIS: Final = os.path.join(os.path.dirname(__file__), "apis.txt")
-"""Each line contains an API's key, its name, the oldest and the newest version that Kafka's command supports,
-and whether clients use the API. The newest version is -1 if only the name is known.
+"""File whose lines contain an API's key, its name, the oldest and the newest version that Kafka's command
+supports, and whether clients use the API. The newest version is -1 if only the name is known.
 """
 
 

@@ -39,7 +39,7 @@ _TERMINATED: Final = 143
 
 
 class _Stopped(Exception):
-    """Raised on SIGTERM."""
+    """The process received SIGTERM."""
 
 
 def run(arguments: list[str]) -> int:

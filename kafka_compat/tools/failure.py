@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Each line contains an error code, the exception in Kafka's clients, and this project's text."""
+"""File whose lines contain an error code, the exception in Kafka's clients, and this project's text."""
 
 
 class Failure(Exception):

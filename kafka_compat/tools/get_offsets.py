@@ -16,7 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Time specifications for tiered storage, which require a newer version of ListOffsets."""
+"""Time specification for tiered storage, which requires an unimplemented version of ListOffsets."""
 
 _TIMES: Final = {
     "latest": -1,

@@ -96,7 +96,7 @@ def compact(value: Any) -> str:
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
-"""The texts of a record's key and value; None if nothing is printed."""
+"""Function that returns the texts of a record's key and value, or None for texts that are not printed."""
 
 _VERSION_BYTES: Final = 2
 _Classes = dict[int, tuple[type, type]]

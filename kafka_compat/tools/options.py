@@ -41,7 +41,7 @@ class Options:
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
         """Parse the command line of `kafka-COMMAND`. `also` contains flags that are missing in the help, from
         older Kafka releases or this project: names separated by blanks, ending in "=" if the flag has an
-        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple would.
+        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple fails.
         """
         self.command = command
         self.arguments = arguments
@@ -78,7 +78,7 @@ class Options:
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """Return the single argument of a flag. Raises Failure if the flag was repeated."""
+        """Return the only argument of a flag. Raises Failure if the flag was repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -94,7 +94,7 @@ class Options:
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """Return the single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
+        """Return the only argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 

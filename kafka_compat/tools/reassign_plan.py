@@ -19,7 +19,7 @@ _ANY: Final = "any"
 
 
 class Replica(NamedTuple):
-    """A replica on one broker. Sorts in the order of Kafka's output."""
+    """A replica on one broker, ordered as in Kafka's output."""
 
     broker: int
     topic: str

@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a list of topics as Kafka's TopicFilter does. Match names with its fullmatch method."""
+    """Compile a list of topics as Kafka's TopicFilter does. Match names with the pattern's fullmatch."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

@@ -191,7 +191,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Return the id and epoch of the producer of the transaction that begins here, and coordinator epoch."""
+    """Return the producer id and epoch and the coordinator epoch of the transaction at this offset."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]

@@ -26,11 +26,11 @@ class Faults:
     lost_answers: float = 2.0
     """The request is handled, but its connection is closed instead of sending the response."""
     broker_kills: float = 0.5
-    """kill -9; the broker is restarted after `down_s` seconds."""
+    """The broker is killed (kill -9), and restarted after `down_s` seconds."""
     broker_pauses: float = 0.5
     """The broker is paused (SIGSTOP) for `pause_s` seconds."""
     process_kills: float = 0.5
-    """Kills of the processes that `Simulation.process` started."""
+    """A process that `Simulation.process` started is killed."""
     process_pauses: float = 0.5
     down_s: tuple[float, float] = (0.2, 8.0)
     pause_s: tuple[float, float] = (0.1, 15.0)

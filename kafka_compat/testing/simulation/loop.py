@@ -87,7 +87,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return self._now_s
 
     def time_of_day_s(self) -> float:
-        """Seconds since the Unix epoch."""
+        """Return the simulated time of day, in seconds since the Unix epoch."""
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:

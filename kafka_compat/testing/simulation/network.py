@@ -305,7 +305,7 @@ class SimulatedSocket:
             self._tell_readable()
 
     def reset(self) -> None:
-        """Reset the connection, because its process was killed."""
+        """Reset the connection of a killed process."""
         for waiting in self._waiting or ():
             waiting.reset()
         if self._connection is not None:

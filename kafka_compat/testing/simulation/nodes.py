@@ -19,7 +19,7 @@ class NodeSocket(Protocol):
     """An open socket of a process."""
 
     def reset(self) -> None:
-        """Reset the socket, because its process was killed."""
+        """Reset the socket of a killed process."""
 
 
 class Node:
