@@ -44,7 +44,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
-    """Return the flags of the parser and of its imported commands."""
     found: set[str] = set()
     for action in parser._actions:
         found.update(flag for flag in action.option_strings if flag.startswith("--"))

@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 _CLIENT_ID: Final = "kafka-compat-doctor"
-_SEE_LOG: Final = "the broker's log has the reason, once per client address"
+_SEE_LOG: Final = "the broker's log states the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
@@ -261,7 +261,7 @@ class Examination:
             # Brokers check the permission to describe a group before they look for its coordinator.
             return f"permitted: describe; the rest was not checked: {self._why_no_coordinator()}"
         if group.error_code:
-            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log has the reason")
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log states the reason")
         return _rights(group.authorized_operations)
 
     # --- helpers

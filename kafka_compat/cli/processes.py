@@ -284,14 +284,12 @@ class Supervisor:
     # --- all brokers
 
     def _served(self) -> None:
-        """Record that a broker serves."""
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
             tell(self._config, f"{len(self._brokers)} processes ready: {listening}")
 
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
-        """End the command because a broker could not start."""
         if self._refusal is None:
             self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it was ready"
         self._stop()

@@ -100,7 +100,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """Return the observer of the cluster. Raises WrongSettings; OSError for an unreadable settings file."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer

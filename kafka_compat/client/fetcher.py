@@ -201,7 +201,6 @@ class Fetcher:
             self._learn()
 
     def _take_partition(self, topic: str, answer: Any) -> bool:
-        """Process one partition of a response, and return whether metadata must be refreshed."""
         place = (topic, answer.partition_index)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if self._settings.reset is None:

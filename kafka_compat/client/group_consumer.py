@@ -286,7 +286,6 @@ class GroupConsumer:
         return True
 
     def _shares(self, joined: Any) -> dict[str, bytes]:
-        """Compute the assignment of each member, as the leader of the group."""
         from kafka_compat.protocol.codec import decode_versioned, encode_versioned
         from kafka_compat.protocol.messages.consumer_protocol import (
             ConsumerProtocolAssignment,

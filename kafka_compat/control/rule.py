@@ -140,11 +140,9 @@ class Rule:
         return value in _values(request, _FIELDS[name])
 
     def _is_meant(self, topic: str | None, partition: int) -> bool:
-        """Return whether a partition in the request matches."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """Return the fault for a request that the rule hits."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error

@@ -156,8 +156,6 @@ class Snapshots:
             saved_states.remove_leftovers(directories)
 
     def _tidy_up_later(self) -> None:
-        """Remove the files of replaced snapshots."""
-
         async def tidy_up() -> None:
             async with self._lock:
                 await asyncio.to_thread(self._remove_leftovers)

@@ -68,7 +68,6 @@ def fail(
 
 
 def _taken_out(ctx: StagedContext, request: Any, is_meant: IsMeant) -> Any:
-    """Move the matching partitions from `request` to a new request, and return the new request."""
     meant = type(request)()
     if ctx.api_key is ApiKey.PRODUCE:
         meant.acks = request.acks or 1

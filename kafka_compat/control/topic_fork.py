@@ -254,7 +254,6 @@ class Forks:
 
 
 def _groups(call: Call) -> list[str] | None:
-    """Return the groups to copy, or None for all groups."""
     given = call.body.get("groups", [])
     if given is True:
         return None

@@ -72,9 +72,7 @@ class HttpListener:
         self._runner: web.AppRunner | None = None
 
     async def serve(self, routes: Sequence[Route], disabled: Mapping[str, str] | None = None) -> None:
-        """Start serving. `disabled` maps the path prefix of a disabled part to the text that says how to
-        enable it, which the response to its requests contains.
-        """
+        """Start serving. `disabled` maps path prefixes of disabled services to advice for error responses."""
         self._disabled = disabled or {}
         web = await asyncio.to_thread(_import_web)
         described = list(routes)
@@ -141,7 +139,6 @@ class HttpListener:
         return web.middleware(guarded)
 
     def _session(self, request: web.Request) -> str | None:
-        """Return the browser's session, if it has one."""
         found = request.cookies.get(self._cookie)
         return found if found is not None and self.sessions.use(found) else None
 
@@ -269,7 +266,6 @@ def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> Non
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
-    """Return a problem document (RFC 9457)."""
     return web.json_response(
         {"status": status, "detail": text}, status=status, content_type="application/problem+json"
     )

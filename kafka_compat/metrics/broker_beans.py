@@ -91,7 +91,6 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Add the numbers of connections by listener and by client software."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
     unsent = 0
@@ -118,7 +117,6 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
 
 
 def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
-    """Add the numbers of requests that wait for records, or for replication."""
     for operation, count in (
         ("Fetch", len(replicas.delayed_fetches)),
         ("Produce", replicas.delayed_produces),

@@ -89,7 +89,6 @@ def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
 
 
 def _channels(may_be: Sequence[ControllerService], unsent: Mapping[int, int], beans: Beans) -> None:
-    """Add the numbers of the controller's current requests to brokers."""
     channels = "ControllerChannelManager"
     beans.gauge(Bean("controller", channels, "TotalQueueSize"), sum(unsent.values()))
     sent: dict[int, list[Durations]] = defaultdict(list)

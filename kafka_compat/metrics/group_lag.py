@@ -69,7 +69,6 @@ async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
 
 
 def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
-    """Return the partitions to query, by leader."""
     asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
     for coordinator in view.coordinators():
         for group_id in coordinator.group_ids():
@@ -95,7 +94,6 @@ async def _ask(
     asked: _Asked,
     found: dict[GroupPartition, RemoteLag],
 ) -> None:
-    """Add one leader's response to `found`."""
     behind: dict[tuple[TopicPartition, int], list[GroupPartition]] = defaultdict(list)
     try:
         async with asyncio.timeout(PATIENCE_S):

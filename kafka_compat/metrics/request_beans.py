@@ -65,7 +65,6 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) 
 
 
 def _of_api(brokers: Sequence[RunningBroker], key: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Return an API's requests by version, and its responses by error code."""
     versions: dict[int, int] = {}
     codes: dict[int, int] = {}
     for each in brokers:

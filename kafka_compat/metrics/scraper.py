@@ -143,7 +143,6 @@ async def _pieces(
 
 
 def _connections(brokers: Sequence[RunningBroker]) -> dict[tuple[str, str], int]:
-    """Return the numbers of connections opened and closed, by listener."""
     counts = {}
     for listener in sorted({listener for each in brokers for listener in each.server.bound}):
         opened = sum(each.server.accepted.get(listener, 0) for each in brokers)

@@ -193,7 +193,6 @@ def run_audit(job: AuditJob) -> AuditReport:
 
 
 def _cluster_ids(clusters: Mapping[str, str]) -> str:
-    """Return the cluster ids, each with its tiers."""
     tiers: dict[str, list[str]] = {}
     for name, cluster in clusters.items():
         tiers.setdefault(cluster, []).append(name)

@@ -310,7 +310,6 @@ def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) 
 
 
 def _counted(differences: Sequence[Difference]) -> list[str]:
-    """Count buckets by verdict, such as "2 lost"."""
     counts = {v: sum(difference.verdict == v for difference in differences) for v in _MARKS}
     return [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
 

@@ -85,7 +85,6 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
 
 def _wanted(job: CopyJob, partitions: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of partitions that each topic of the target needs."""
     wanted: dict[str, int] = {}
     for topic, count in partitions.items():
         name = job.to_topic or topic
@@ -102,7 +101,6 @@ def _copy(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Copy a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = _wanted(job, {topic: max(partitions) + 1 for topic, partitions in end.items()})
     target.provide(wanted, create=job.create)

@@ -154,7 +154,6 @@ def _dedupe(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

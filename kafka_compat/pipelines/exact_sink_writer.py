@@ -161,7 +161,6 @@ def _produce(producer: Any, record: dict[str, Any], acknowledged: Any, failed: l
 
 
 def _finish(producer: Any, failed: list[str]) -> None:
-    """Wait until all records are acknowledged. Raises JobFailed if a record was rejected."""
     while producer.flush(1.0):
         _raise(failed)
     _raise(failed)

@@ -67,7 +67,6 @@ def run_latest(job: StreamJob) -> StreamReport:
 
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
-    """Write the next version, and return the data for its commit entry."""
     last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)

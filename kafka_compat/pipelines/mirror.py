@@ -92,7 +92,6 @@ def run_mirror(job: MirrorJob) -> StreamReport:
 def _mirror(
     job: MirrorJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
     target.provide(wanted, create=job.create)

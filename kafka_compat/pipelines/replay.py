@@ -214,7 +214,6 @@ def _replay(
 
 
 def _left(ranges: Ranges, done: dict[str, dict[str, int]]) -> Ranges:
-    """Return the remaining ranges after `done`, which contains the next offsets by topic and partition."""
     left: Ranges = {}
     for topic, partitions in ranges.items():
         for partition, (first, end) in partitions.items():
@@ -230,7 +229,6 @@ def _advanced(done: dict[str, dict[str, int]], part: Ranges) -> dict[str, dict[s
 
 
 def _files(job: ReplayJob) -> list[ArchiveFile]:
-    """Return the archive's files for the selected topics and days."""
     ArchiveStore(job.directory).check()
     if not (job.directory / "_archive.json").exists():
         raise NotStarted(f"{job.directory} is not an archive.", "kafka-compat pipeline archive writes one.")
@@ -318,7 +316,6 @@ def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None
 
 
 def _wanted(job: ReplayJob, ranges: Ranges) -> dict[str, int]:
-    """Return the number of partitions that the target's topics need."""
     wanted: dict[str, int] = {}
     for topic, partitions in ranges.items():
         name = job.to_topic or topic
@@ -341,5 +338,4 @@ def _settings(job: ReplayJob) -> dict[str, Any]:
 
 
 def _name(job: ReplayJob) -> str:
-    """Return a directory name that depends only on the selection and the target."""
     return hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]

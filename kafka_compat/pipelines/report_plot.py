@@ -160,18 +160,15 @@ def _largest(shown: int, there: int) -> str:
 
 
 def _shown(report: LogReport) -> list[PartitionLine]:
-    """Return the largest partitions, sorted by name."""
     largest = sorted(report.partitions, key=lambda line: -line.rows)[:PARTITIONS_MAX]
     return sorted(largest, key=lambda line: (line.topic, line.partition))
 
 
 def _topics(report: LogReport) -> list[str]:
-    """Return the topics by size on disk, the largest first."""
     return sorted(report.topics, key=lambda topic: (-report.size_bytes(topic), topic))
 
 
 def _codecs(lines: list[PartitionLine]) -> str:
-    """Return the codecs and their compression ratios."""
     codecs = sorted({codec for line in lines for codec in line.codecs})
     size = sum(line.size_bytes for line in lines)
     ratio = sum(line.raw_bytes for line in lines) / max(size, 1)

@@ -303,7 +303,6 @@ def run_stream(
 
 
 def _behind(earliest: Offsets, latest: Offsets, done: Offsets) -> int:
-    """Return the number of offsets from `done` up to `latest`."""
     return sum(
         max(0, end - done.get(topic, {}).get(partition, earliest[topic][partition]))
         for topic, partitions in latest.items()

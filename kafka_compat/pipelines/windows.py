@@ -97,7 +97,6 @@ def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
 def _batch(
     job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

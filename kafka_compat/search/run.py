@@ -127,7 +127,6 @@ async def _left(
 
 
 async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """Return the requested offsets within a partition's bounds."""
     first, end = bounds
     if query.first is not None:
         first = max(first, query.first)

@@ -163,7 +163,6 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        """Return the API versions of a broker, or None if it does not respond."""
         # Send a request with retries first, because a persistent connection may have been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
@@ -291,7 +290,6 @@ class Observer:
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
-    """Map each broker to the partitions that it leads, by topic."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
@@ -355,7 +353,6 @@ def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group],
 
 
 def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Add the state and the members of each group."""
     newer = [each.group_id for each in groups.values() if each.type.lower() == _NEW_PROTOCOL]
     classic = [each.group_id for each in groups.values() if each.type.lower() in _CLASSIC]
     answers = [
@@ -378,7 +375,6 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
 
 
 def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Add the committed offsets of consumer groups."""
     names = [each.group_id for each in groups.values() if each.protocol_type in ("", CONSUMERS)]
     for group_id, code, topics in _committed(observer, node_id, names):
         group = groups[group_id]
@@ -396,7 +392,6 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-    """Yield the group, the error code and the topics of each response."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:

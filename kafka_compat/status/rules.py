@@ -125,7 +125,7 @@ def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
-    return f"; {_ids(awaited)} can become leader again when restarted" if awaited else ""
+    return f"; {_ids(awaited)} can become leader again once available" if awaited else ""
 
 
 def _out_of_sync(found: dict[str, list[Partition]]) -> str:

@@ -166,7 +166,6 @@ class ClientInstances:
         return known
 
     def _forget_silent(self, now_ms: int) -> None:
-        """Remove a few of the instances that were silent longest."""
         for _ in range(2):
             if not self._known:
                 return

@@ -274,7 +274,6 @@ class KafkaBroker:
         return self._control
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Return the addresses of each broker's first listener."""
         if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]

@@ -121,7 +121,6 @@ class _Replay:
 
 
 def _key(entry: Entry) -> ApiKey:
-    """Return the API key of a name. Raises ValueError."""
     found = api_named(entry["api"])
     if found is None:
         raise ValueError(f"not a recording: unknown API {entry['api']}")

@@ -301,7 +301,6 @@ def _described(cluster: Any, resource: Resource | None) -> Wanted:
 
 
 def _resource_filter(resource: Resource | None) -> dict[str, Any]:
-    """Return the filter for a resource, or for any resource if None."""
     return {
         "resource_type_filter": _ANY if resource is None else RESOURCES.index(resource.kind),
         "resource_name_filter": None if resource is None else resource.name,

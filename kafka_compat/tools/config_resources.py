@@ -86,7 +86,6 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
 
 
 def _is_there(cluster: Any, kind: str, name: str) -> bool:
-    """Return whether the resource or any of its settings exist. Raises Failure."""
     if kind == "topics":
         _check_name(kind, name)
     if kind in ("topics", "brokers", "broker-loggers"):
@@ -98,7 +97,6 @@ def _is_there(cluster: Any, kind: str, name: str) -> bool:
 
 
 def _group_ids(cluster: Any) -> list[str]:
-    """Return the ids of all groups of any type. Raises Failure."""
     from kafka_compat.client.groups import all_group_ids
 
     with in_background():

@@ -182,7 +182,6 @@ def _consumer(
 
 
 def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], Iterable[str]]:
-    """Return a function that returns the current topics to consume."""
     pattern = options.value("include") or options.value("whitelist")
     if pattern is None:
         topic = options.given("topic")

@@ -153,7 +153,6 @@ def _explain(failure: Failure, client_id: str) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
-    """Return the command's options, including flags with two names."""
     options = Options.or_usage("console-producer", arguments, also=_ALSO)
     options.exit_for_help()
     options.require("topic")
@@ -250,7 +249,6 @@ class LineReader:
     def _part(
         self, enabled: bool, line: str, start: int, separator: str, name: str
     ) -> tuple[str | None, int]:
-        """Return the text before the next separator, and the position after it."""
         if not enabled:
             return None, start
         end = line.find(separator, start)

@@ -197,7 +197,6 @@ def list_groups(cluster: Cluster, options: Options) -> None:
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
-    """Parse a list of names, ignoring case. Raises Failure."""
     by_name = {name.lower(): name for name in known}
     wanted = [item.strip().lower() for item in text.split(",")] if text else []
     if any(item not in by_name for item in wanted):

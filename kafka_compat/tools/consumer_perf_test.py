@@ -76,7 +76,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
-    """Return a function that returns the current topics to consume. Raises Failure."""
     if options.has("topic"):
         topics = [options.given("topic")]
         return lambda: topics

@@ -156,7 +156,6 @@ def _members(groups: list[Description], options: Options) -> None:
 
 
 def _progress(group: Description) -> list[tuple[str, int, Sequence[str]]]:
-    """Return the columns of the members' current and target assignments."""
     members = group.members
     found = [
         show.column("CURRENT-EPOCH", [_or_missing(member.epoch) for member in members]),

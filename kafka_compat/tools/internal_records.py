@@ -144,7 +144,6 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
-    """Decode a record, or return None for other types. Raises MalformedRequest."""
     kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
     if kind not in classes:
         return None
@@ -175,8 +174,6 @@ def _of_coordinator(record: Record, classes: _Classes) -> Texts:
 
 
 def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
-    """Return a formatter for records of one type, which skips other records."""
-
     def of(record: Consumed) -> bytes:
         try:
             found = None if record.key is None else _decoded(record.key, record.value, classes)
@@ -199,7 +196,6 @@ FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
 
 
 def _open_members(group: Any, data: dict[str, Any]) -> None:
-    """Decode the binary fields of consumer group members."""
     if group.protocol_type != "consumer":
         return
     for member, shown in zip(group.members, data["members"], strict=True):

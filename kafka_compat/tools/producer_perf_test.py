@@ -266,7 +266,6 @@ def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _payloads(given: Arguments) -> Callable[[int], bytes]:
-    """Return a function that returns the payload of a record by its number. Raises Failure."""
     random = Random(0)
     if "payload-file" in given:
         listed = _payloads_in(given["payload-file"], given.get("payload-delimiter", "\\n"))
@@ -298,7 +297,6 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
 
 
 def _settings(given: Arguments) -> dict[str, str]:
-    """Return the producer's settings. Raises Failure."""
     from kafka_compat.tools.admin import settings_in
 
     names = {}

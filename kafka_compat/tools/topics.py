@@ -237,7 +237,6 @@ def replica_assignment(options: Options) -> list[list[int]]:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    """Parse the settings in --config, before a request is sent. Raises Failure."""
     given = options.values("config")
     if not given:
         return {}

@@ -100,7 +100,6 @@ def _or_end(what: str) -> Iterator[None]:
 
 
 def _table(headers: str, values: Iterable[Iterable[object]]) -> None:
-    """Print rows below headers, separated by blanks."""
     rows = [headers.split(), *([str(value) for value in row] for row in values)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

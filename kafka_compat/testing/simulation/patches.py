@@ -34,7 +34,6 @@ class _Running:
 
 
 def _loop() -> SimulatedLoop | None:
-    """Return the loop of the simulation on this thread."""
     return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
@@ -81,8 +80,6 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement for a function of the random module."""
-
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
 

@@ -283,7 +283,6 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Read until the end; return None on timeout."""
     found = bytearray()
     until_s = time.monotonic() + REAL_TIMEOUT_S
     while True:

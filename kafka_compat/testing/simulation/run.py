@@ -93,7 +93,6 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
 
 
 def _forget(loop: SimulatedLoop) -> None:
-    """Discard unfinished tasks, and suppress their messages."""
     with _silence():
         left = loop.abandon()
         loop._ready.clear()
