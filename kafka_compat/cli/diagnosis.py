@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """A step failed with this finding, which ends the examination of the address."""
+    """A step failed with this finding. The examination of the address ends."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)

@@ -1,8 +1,8 @@
-"""Client of a schema registry with Confluent's API; a lookup takes at most `PATIENCE_S`.
+"""Client of a schema registry with Confluent's API. A lookup takes at most `PATIENCE_S`.
 
 Schemas never change, so they are cached forever. If a lookup fails, the reason is returned instead of the
-schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried in the
-meantime.
+schema, and the id is looked up again after `AGAIN_AFTER_S`. Until then, an unreachable registry is not
+queried.
 """
 
 from __future__ import annotations

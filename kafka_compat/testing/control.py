@@ -138,8 +138,8 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/mend")
 
     def expire_session(self, broker: int) -> None:
-        """Expire a broker's session with the cluster's metadata store: it registers again, and leaders may
-        move in the meantime. Raises ControlFailed.
+        """Expire a broker's session with the cluster's metadata store. The broker registers again, and
+        leaders may move before that. Raises ControlFailed.
         """
         self.ask("POST", f"/brokers/{broker}/expire")
 
@@ -234,7 +234,7 @@ class Control:
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until `count` records can be read. Returns the number of them. Raises ControlFailed."""
+        """Wait until `count` records can be read. Returns the number of records. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
