@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 _CLIENT_ID: Final = "kafka-compat-doctor"
-_SEE_LOG: Final = "the broker's log has the reason, once per client address"
+_SEE_LOG: Final = "the broker's log states the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """Failure of a step, with its finding. Ends the examination."""
+    """A step failed with this finding. The examination of the address ends."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Return the findings at these addresses, and then at all brokers in the metadata."""
+        """Yield the findings at these addresses, and then at all brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +74,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Return the findings at one address, up to the first step that fails."""
+        """Yield the findings at one address, up to the first step that fails."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),
@@ -150,8 +150,8 @@ class Examination:
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """Advice to switch the security protocol. A client without SASL settings cannot determine whether the
-        listener requires SASL.
+        """Return advice to switch the security protocol. A client without SASL settings cannot determine
+        whether the listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:
@@ -261,7 +261,7 @@ class Examination:
             # Brokers check the permission to describe a group before they look for its coordinator.
             return f"permitted: describe; the rest was not checked: {self._why_no_coordinator()}"
         if group.error_code:
-            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log has the reason")
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log states the reason")
         return _rights(group.authorized_operations)
 
     # --- helpers

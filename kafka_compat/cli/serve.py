@@ -143,7 +143,6 @@ def _given_log_dirs(config: BrokerConfig) -> str | None:
 
 
 def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
-    """The directory for temporary data. Raises OSError."""
     given = _given_log_dirs(config)
     if given is None:
         ephemeral.remove_left_over()
@@ -151,7 +150,6 @@ def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
-    """Return the conflict between arguments, if any."""
     zookeeper = config.str("zookeeper.connect")
     if args.brokers is not None and args.processes is not None:
         return (

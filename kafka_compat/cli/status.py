@@ -100,7 +100,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """The observer of the cluster. Raises WrongSettings, or OSError if the settings file cannot be read."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer
@@ -196,7 +195,7 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:
-    """An endless sequence of views of snapshots; if a snapshot fails, the last view with the reason."""
+    """Yield views of snapshots, endlessly. If a snapshot fails, yield the last view with the reason."""
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
     from kafka_compat.status.screen import View

@@ -1,4 +1,4 @@
-"""The HTTP listener. It binds its address at startup, and serves once the brokers do.
+"""The HTTP listener. It binds its address at startup, and serves requests once the brokers serve clients.
 
 Importing aiohttp takes half as long as the startup of a broker. It is therefore imported in a thread once the
 broker serves clients; earlier requests wait in the socket's backlog.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpListener:
-    """One address with its routes."""
+    """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
         """Bind the configured address. Raises StartupError."""
@@ -72,9 +72,7 @@ class HttpListener:
         self._runner: web.AppRunner | None = None
 
     async def serve(self, routes: Sequence[Route], disabled: Mapping[str, str] | None = None) -> None:
-        """Start serving. `disabled` maps the path prefix of a disabled part to the text that says how to
-        enable it, which the response to its requests contains.
-        """
+        """Start serving. `disabled` maps path prefixes of disabled services to advice for error responses."""
         self._disabled = disabled or {}
         web = await asyncio.to_thread(_import_web)
         described = list(routes)
@@ -141,7 +139,6 @@ class HttpListener:
         return web.middleware(guarded)
 
     def _session(self, request: web.Request) -> str | None:
-        """The browser's session, if it has one."""
         found = request.cookies.get(self._cookie)
         return found if found is not None and self.sessions.use(found) else None
 
@@ -203,7 +200,7 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """The fields of a form. If a name is repeated, the last field counts."""
+    """Return the fields of a form. If a name is repeated, the last field counts."""
     try:
         # Convert line ends, because browsers send \r\n.
         return {
@@ -239,10 +236,10 @@ def _whole(web: Any, file: File) -> Any:
 
 
 async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
-    """Send in chunks, so that a response to a slow client is not buffered in memory."""
+    """Send a stream in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # Ignore a disconnected client, because no response can be sent.
+    # Ignore the disconnection of a client, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         if request.method == "HEAD":
@@ -269,14 +266,13 @@ def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> Non
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
-    """A problem document (RFC 9457)."""
     return web.json_response(
         {"status": status, "detail": text}, status=status, content_type="application/problem+json"
     )
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port in the setting. Raises StartupError."""
+    """Parse the host and the port in the setting. Raises StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -288,8 +284,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, yielding to
-    the event loop between parts.
+    """Serialize to JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in
+    parts, yielding to the event loop between parts.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

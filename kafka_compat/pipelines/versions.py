@@ -17,21 +17,21 @@ class Versions:
         self._directory = directory / "versions"
 
     def new(self, batch_id: int) -> str:
-        """Name of a version that does not exist yet."""
+        """Return the name of a version that does not exist yet."""
         return f"{batch_id}-{uuid.uuid4().hex[:8]}"
 
     def path(self, name: str, table: str) -> str:
-        """Path of a version's table."""
+        """Return the path of a version's table."""
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """The given columns of a version's table, read by Arrow, because a Spark job would take longer."""
+        """Return columns of a version's table, read by Arrow, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))
 
     def forget_all_but(self, names: Collection[str]) -> None:
-        """Delete the other versions."""
+        """Delete all versions except `names`."""
         for path in self._directory.iterdir() if self._directory.is_dir() else ():
             if path.name not in names:
                 shutil.rmtree(path)

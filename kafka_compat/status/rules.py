@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 def problems(snapshot: Snapshot) -> list[Problem]:
-    """All problems; each partition is listed only under its worst problem."""
+    """Return all problems. Each partition is listed only under its worst problem."""
     return [
         *_brokers(snapshot),
         *_controller(snapshot),
@@ -103,7 +103,7 @@ def _by_topic(snapshot: Snapshot, is_wrong: Callable[[Topic, Partition], bool]) 
 
 
 def _places(found: dict[str, list[Partition]]) -> str:
-    """`2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
+    """Return `2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
     number = sum(map(len, found.values()))
     have = "has" if number == 1 else "have"
     if len(found) == 1:
@@ -112,7 +112,7 @@ def _places(found: dict[str, list[Partition]]) -> str:
 
 
 def _numbers(found: dict[str, list[Partition]]) -> str:
-    """The partitions of a single topic."""
+    """List the partitions if all of them belong to one topic."""
     if len(found) > 1:
         return ""
     (partitions,) = found.values()
@@ -121,11 +121,11 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """Brokers that are down and could become leader again: the last in-sync replicas."""
+    """List the brokers that are down and could become leader again: the last in-sync replicas."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
-    return f"; {_ids(awaited)} can become leader again once up" if awaited else ""
+    return f"; {_ids(awaited)} can become leader again once available" if awaited else ""
 
 
 def _out_of_sync(found: dict[str, list[Partition]]) -> str:
@@ -183,7 +183,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first subjects that fit on a line, and the number of hidden subjects."""
+    """List the first subjects that fit on a line, and the number of hidden subjects."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

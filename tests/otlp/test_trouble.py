@@ -17,7 +17,7 @@ from tests.support.process import wait_until
 STOP_S_MAX = 4.0
 """A receiver would be waited for ten seconds."""
 LATE_MS_MAX = 250
-_CANNOT, _AGAIN = "Could not push metrics to", "again (failed attempts: "
+_CANNOT, _AGAIN = "Could not push metrics to", "Resumed pushing metrics to"
 
 
 @pytest.fixture

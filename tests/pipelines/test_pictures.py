@@ -89,7 +89,7 @@ def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
     """Where all three are the same, each is still seen: at a height of its own, by a shape of its own."""
     axes = drawn(report)["Size of a value by partition"]
     marks = {line.get_label(): line for line in axes.get_lines()}
-    assert list(marks) == ["median", "99 % at most", "largest"]
+    assert list(marks) == ["median", "99th percentile", "largest"]
     assert len({line.get_marker() for line in marks.values()}) == 3
     heights = [height for line in marks.values() for height in line.get_ydata()]
     assert len(set(heights)) == 9
@@ -222,8 +222,8 @@ def fields(tiers: dict[str, dict[Bucket, Count]], bucket_ms: int = HOUR_MS) -> t
 def test_each_tier_has_a_subplot_with_the_same_axes(tiers: dict[str, dict[Bucket, Count]]) -> None:
     figure, axes = fields(tiers)
     assert [one.get_title(loc="left") for one in axes] == [
-        "sent: 19,200 records, what the others are held against",
-        "paris: 19,200 records, the same",
+        "sent: 19,200 records, the reference",
+        "paris: 19,200 records, matches",
         "_oslo $1: 19,201 records, 3 buckets differ",
         "More (+) or fewer (−) records than sent",
     ]
@@ -277,7 +277,7 @@ def test_an_outlying_timestamp_does_not_hide_the_others() -> None:
     assert (
         fields({"a": counts, "b": stray})[1][-1]
         .get_xlabel()
-        .endswith("; 2 buckets far outside are in no field")
+        .endswith("; 2 buckets far outside the range are not shown")
     )
     halves = {**counts, **{(0, when + 80 * DAY_MS): count for (_, when), count in counts.items()}}
     assert span_of([halves], HOUR_MS).strays == 0
@@ -297,7 +297,7 @@ def test_the_audit_page_lists_the_differences(tiers: dict[str, dict[Bucket, Coun
     summary = "_oslo $1: 1 lost, 1 duplicated, 1 changed"
     assert summary in page.text and summary in str(page.all("img")[0]["alt"])
     equal = audit_plot.page({"sent": tier(3), "held": tier(3)}, [], HOUR_MS, {}, ORIGIN)
-    assert equal.summary == "All 2 tiers hold the same 5,760 records, by partition and hour."
+    assert equal.summary == "All 2 tiers contain the same 5,760 records, by partition and hour."
 
 
 def test_the_command_in_the_caption_does_not_contain_passwords() -> None:

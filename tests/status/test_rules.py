@@ -30,7 +30,7 @@ def test_partitions_without_a_leader_are_reported_with_the_eligible_brokers() ->
         (
             "no-leader",
             "2 partitions of orders have no leader and cannot be written or read (partitions 0, 3); "
-            "broker 3 can become leader again once up",
+            "broker 3 can become leader again once available",
         ),
     ]
 
