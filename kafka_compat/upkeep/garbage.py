@@ -18,8 +18,9 @@ import gc
 from typing import Any, Final
 
 THRESHOLDS: Final = (5_000, 4, 1)
-"""Number of new objects that triggers a collection of the youngest generation, and numbers of collections of the
-youngest and middle generations that trigger one of the next. A full collection examines about 75,000 objects.
+"""Number of new objects that triggers a collection of the youngest generation, and number of collections of
+this and the middle generation that triggers one of the next. A full collection examines about 75,000 new
+objects.
 """
 SURVIVORS_MAX: Final = 25_000
 INTERVAL_MS: Final = 60_000
