@@ -6,7 +6,7 @@ Rules
    log cannot be read. A machine belongs to the shard to which its key hashes.
 2. An event of a machine yields at most one batch of records. The batch is appended immediately; the response
    that depends on the batch waits until it is committed.
-3. A record is replayed when it is committed (below the high watermark) and while a shard is loaded. Only a
+3. A record is replayed when it is committed (below the high watermark), or when its shard is loaded. Only a
    machine's `replay` changes its logged state. The state of a machine therefore always equals the state
    loaded from the committed part of the log, and visible state is never lost. A change that is not committed
    yet is a separate value in the machine ("staged", "pending"). Records that are committed together are
@@ -16,7 +16,7 @@ Rules
    `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout, the records stay in the log and are replayed if
    they are committed later.
 5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
-   `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
+   `replay_end_marker`. A marker that is committed during loading is replayed after the log.
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while other machines are still loading. A
    dead machine is removed.

@@ -6,10 +6,10 @@ Rules
    inter-broker listener is exempt from the broker's limit: the connection of a different listener that has
    been idle longest is closed instead.
 2. When the rate of new connections exceeds the limit of the broker or the listener
-   (max.connection.creation.rate), listener delays the last connection, and accepts others only after it
+   (max.connection.creation.rate), the listener delays the last connection, and accepts others only after it
    (KIP-612).
 3. When the rate of new connections from one address exceeds its connection_creation_rate, they are accepted,
-   not served, and closed after the throttle time of the address.
+   but not served, and are closed after the throttle time of the address.
 4. Connections from an address beyond its limit (max.connections.per.ip) are closed at once.
 """
 
