@@ -53,7 +53,7 @@ class CoordinatorLog(Protocol):
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
         """Call the function once all records below `offset` are committed, or with an error if they cannot
-        be. After one error, the records are nevertheless committed (see `is_committed`).
+        be. With one of the errors, the records are nevertheless committed (see `is_committed`).
 
         The callback is called exactly once, immediately if there is nothing to wait for. Callbacks for
         smaller offsets are called before those for larger offsets.

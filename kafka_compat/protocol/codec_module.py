@@ -1,4 +1,4 @@
-"""Source generator for a module with the decoders and encoders of one API's messages, which mypyc compiles.
+"""Source generator for a module, compiled by mypyc, that decodes and encodes the messages of one API.
 
 The compiled package contains such a module next to the messages of each API in `codec.HOT_APIS` (decision 9).
 Its lines are the same that `compiler` would load at the first use of a version, plus the types of their
