@@ -84,8 +84,8 @@ def _unescape(text: str, line: int) -> str:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """Return the ASCII content of a properties file for `parse_properties` and Java. Each line of a value is
-    on a line of its own.
+    """Return the ASCII content of a properties file for `parse_properties` and Java. Each line of a
+    value begins a new line of the file.
     """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 

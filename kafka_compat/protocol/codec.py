@@ -42,7 +42,7 @@ class MalformedRequest(KafkaError):
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
-    """Decode the message of class `cls` that starts at `position`. Later bytes are ignored.
+    """Decode the message of class `cls` that starts at `position`. Later bytes are ignored unless `exact`.
 
     `records` fields are memoryviews of `buffer`. Raises MalformedRequest, with `exact` also if bytes remain,
     and KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.

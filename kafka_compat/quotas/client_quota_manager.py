@@ -170,8 +170,8 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """Return the quota for a request that changes topics. Versions before `strict_since` are not
-        strict.
+        """Return the quota for a request that changes topics. It is strict in version `strict_since` and
+        later (None: in no version).
         """
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
