@@ -1,14 +1,14 @@
 """Garbage collection in short runs, for objects that reference counting does not free.
 
-Short-lived objects are freed by reference counting (tests/memory). Reference cycles, such as a stored
-exception with its traceback or an asyncio transport, are freed by the garbage collector. It blocks the event
-loop for about 10 ms per 100,000 objects examined.
+Reference counting frees most objects (tests/memory). Reference cycles, such as a stored exception with its
+traceback or an asyncio transport, are freed by the garbage collector, which blocks the event loop for about
+10 ms per 100,000 examined objects.
 
 Rules
-1. Objects loaded during startup are frozen when the broker is ready and never examined.
+1. Objects loaded during startup are frozen when the broker is ready, and are never examined.
 2. The automatic collector runs often (THRESHOLDS), so that few new objects are examined at once.
-3. If more than SURVIVORS_MAX objects survive a full collection, such as those of new partitions, they are
-   frozen as well, so the next run is short again.
+3. If more than SURVIVORS_MAX objects survive a full collection, for example because partitions were added,
+   they are frozen as well, so that the next run is short again.
 4. A full collection also runs every minute, when the loop is idle.
 """
 
@@ -18,24 +18,25 @@ import gc
 from typing import Any, Final
 
 THRESHOLDS: Final = (5_000, 4, 1)
-"""New objects between two collections of the youngest, such collections between two of the middle generation,
-and those between two full ones. A full collection examines about 75,000 new objects.
+"""Number of new objects that triggers a collection of the youngest generation, and number of collections of
+this and the middle generation that triggers one of the next. A full collection examines about 75,000 new
+objects.
 """
 SURVIVORS_MAX: Final = 25_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
-"""Maximum wait for an idle moment."""
+"""Maximum time to wait until the loop is idle."""
 
 
 class GarbageCollection:
-    """The garbage collections of a broker's process."""
+    """Garbage collection of a broker's process."""
 
     def __init__(self, now_ms: int) -> None:
-        """`now_ms` is monotonic, as in all methods."""
+        """`now_ms` is the monotonic time, as in all methods."""
         self._due_ms = now_ms + INTERVAL_MS
 
     def start(self) -> None:
-        """Freeze the survivors of full collections (rule 3) until `stop`."""
+        """Freeze the survivors of full collections (rule 3) until `stop` is called."""
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(_freeze_survivors)
 
@@ -43,7 +44,7 @@ class GarbageCollection:
         gc.callbacks.remove(_freeze_survivors)
 
     def look(self, now_ms: int, *, is_idle: bool) -> None:
-        """Run the collection that is due. Called about every second."""
+        """Run a full collection if one is due. Call this about once per second."""
         if now_ms >= self._due_ms and (is_idle or now_ms >= self._due_ms + PATIENCE_MS):
             self._due_ms = now_ms + INTERVAL_MS
             gc.collect()
