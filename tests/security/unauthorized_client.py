@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.clients.lane import Lane, Observations, numbered
-from tests.security.ways import principal
+from tests.security.client_credentials import principal
 from tests.support.process import wait_until
 
 OWN = "bobs"

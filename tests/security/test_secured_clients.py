@@ -19,10 +19,10 @@ from tests.clients.programs import CLIENTS, ClientKind, ClientProgram
 from tests.clients.scenarios import NEEDS
 from tests.security import kdc
 from tests.security.authority import Authority
-from tests.security.no_right import no_right, outcome, settle_rights
+from tests.security.client_credentials import WAYS, Files
 from tests.security.oauth.issuer import Issuer, SigningKey
 from tests.security.secured import Secured, listeners, up
-from tests.security.ways import WAYS, Files
+from tests.security.unauthorized_client import no_right, outcome, settle_rights
 from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
