@@ -1,4 +1,4 @@
-"""kafka-compat doctor finds the step that fails, the side on which it fails, and what to do there."""
+"""kafka-compat doctor reports the failed step, the side at fault, and the remedy."""
 
 from __future__ import annotations
 

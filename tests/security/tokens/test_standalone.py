@@ -1,4 +1,4 @@
-"""Delegation tokens on a broker of ours that is alone."""
+"""Delegation tokens on a standalone broker: restarts, keys, session lifetimes, expiry, and secrecy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_tokens_survive_a_kill(start: Start) -> None:
 
 
 def test_the_deprecated_key_setting_works_and_a_new_key_invalidates_tokens(start: Start) -> None:
-    """With another key every token has another secret, and the old ones are worth nothing."""
+    """Secrets are derived from the key, so a different key invalidates all previous secrets."""
     place = start({"delegation.token.master.key": "old"}, key=None)
     alice = place.login("alice")
     with alice.connection:
@@ -100,14 +100,14 @@ def test_a_session_expires_with_its_token_unless_the_token_is_renewed(start: Sta
         again, let_go = logins
         again.again(MECHANISM, TokenClient(MECHANISM, token["token_id"], token["hmac"]))
         assert 50_000 < again.lifetime_ms <= 60_000
-        wait_until(lambda: not _serves(let_go), 10, "the session ends", 0.1)
+        wait_until(lambda: not _serves(let_go), 10, "the session expires", 0.1)
         assert _serves(again)
         for login in logins:
             login.connection.close()
 
 
 def test_a_client_authenticated_by_a_token_cannot_create_tokens(start: Start) -> None:
-    """Or whoever finds one had it renewed for ever, or made into many."""
+    """Otherwise a stolen token could be renewed indefinitely, or used to create more."""
     place = start()
     alice = place.login("alice")
     with alice.connection:
@@ -133,7 +133,7 @@ def test_expired_tokens_are_deleted(start: Start) -> None:
         def is_removed() -> bool:
             return [item["token_id"] for item in described(alice)] == [long["token_id"]]
 
-        wait_until(is_removed, 10, "the expired token is removed", 0.05)
+        wait_until(is_removed, 10, "the expired token is deleted", 0.05)
         code = renew(alice, short["hmac"])["error_code"]
         assert code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
         with pytest.raises(Refused):
@@ -166,4 +166,4 @@ def test_secrets_are_neither_logged_nor_described(start: Start) -> None:
     assert base64.b64encode(token["hmac"]).decode() not in log
     assert f"token '{token['token_id']}': the password is wrong" in log
     assert "token 'unknown': unknown to this broker" in log
-    assert "delegation.token" not in log, "no setting of tokens is said to have no effect"
+    assert "delegation.token" not in log, "the log mentions a delegation token setting"

@@ -1,4 +1,4 @@
-"""When keys and tokens are fetched: the pure parts."""
+"""Refresh times of keys and tokens, and the responses of token endpoints, without I/O."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_unknown_key_ids_use_bounded_memory() -> None:
     assert not early.missed("k" * (ID_CHARACTERS_MAX + 1), 0)
     for number in range(IDS_MAX + 1):
         assert early.missed(str(number), 0)
-    assert early.missed("0", 1), "the oldest is forgotten"
+    assert early.missed("0", 1), "the oldest id is still remembered"
     assert not early.missed(str(IDS_MAX), 1)
 
 
@@ -54,10 +54,10 @@ _WINDOW = RefreshWindow(factor=0.8, jitter=0.05, min_period_s=60, buffer_s=300)
 @pytest.mark.parametrize(
     ("lifetime_s", "chance", "after_s"),
     [
-        (100, 0.0, 80),  # Shorter than both buffers: its share of the rest.
+        (100, 0.0, 80),  # Shorter than the period and buffer together: a share of the remaining time.
         (3600, 0.0, 2880),
         (3600, 1.0, 3060),
-        (1000, 0.0, 700),  # The end's buffer comes first.
+        (1000, 0.0, 700),  # The buffer before expiry starts first.
         (361, 0.0, 61),
     ],
 )

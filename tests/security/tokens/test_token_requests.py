@@ -1,4 +1,4 @@
-"""Requests about delegation tokens, the same to our broker and to genuine Kafka 3.9.1."""
+"""Delegation token requests get the same responses from our broker and from Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINUTE_MS = 60_000
 LONG_MAX = 2**63 - 1
 
 Request = Plain | Callable[[str], Plain]
-"""With a function, one for each side, which is named "ours" or "genuine"."""
+"""A request, or a function that creates it for a side: "ours" or "genuine"."""
 
 
 def user(name: str) -> Plain:
@@ -34,7 +34,7 @@ def user(name: str) -> Plain:
 
 
 def neutral(answer: Any, issued_ms: int = 0) -> Any:
-    """Ids and secrets by their length, times in minutes since the token was issued or the answer came."""
+    """Replace ids and secrets with their lengths, and times with minutes since the issue time."""
     if isinstance(answer, list):
         return sorted((neutral(item, issued_ms) for item in answer), key=repr)
     if not isinstance(answer, dict):
@@ -53,7 +53,7 @@ def neutral(answer: Any, issued_ms: int = 0) -> Any:
 
 
 class Both:
-    """A client of each of two brokers, both the same user: `user` None for one without a name."""
+    """A client of each broker, both authenticated as the user `who`, or unauthenticated if `who` is None."""
 
     def __init__(self, ours: Place, genuine: Place, who: str | None) -> None:
         self.sides: dict[str, Connection] = {}
@@ -65,14 +65,14 @@ class Both:
             connection.close()
 
     def same(self, api_key: ApiKey, request: Request, version: int | None = None) -> dict[str, Plain]:
-        """The answers of both, which are the same in every version; those of the last one."""
+        """Check that both responses match in every version, and return those of the last version."""
         versions = VERSIONS[api_key] if version is None else (version,)
         answers: dict[str, Plain] = {}
         for each in versions:
             for side, connection in self.sides.items():
                 given = request(side) if callable(request) else request
                 answers[side] = connection.ask(api_key, each, given)
-            # A lone time is compared to the one that the other side tells.
+            # Compare responses with only an expiry time relative to that of Apache Kafka.
             base = answers["genuine"].get("expiry_timestamp_ms", 0) if "hmac" not in answers["ours"] else 0
             found = list(differences(neutral(answers["ours"], base), neutral(answers["genuine"], base)))
             assert not found, f"{api_key.name} v{each} {found}"
@@ -84,13 +84,13 @@ class Both:
         return self.same(ApiKey.CREATE_DELEGATION_TOKEN, request, version)
 
     def renew(self, tokens: dict[str, Plain], period_ms: int) -> int:
-        """The error code of both."""
+        """Check that both responses match, and return their error code."""
         request = lambda side: {"hmac": tokens[side]["hmac"], "renew_period_ms": period_ms}  # noqa: E731
         code: int = self.same(ApiKey.RENEW_DELEGATION_TOKEN, request)["ours"]["error_code"]
         return code
 
     def expire(self, tokens: dict[str, Plain], period_ms: int, version: int | None = None) -> int:
-        """The error code of both."""
+        """Check that both responses match, and return their error code."""
         request = lambda side: {"hmac": tokens[side]["hmac"], "expiry_time_period_ms": period_ms}  # noqa: E731
         code: int = self.same(ApiKey.EXPIRE_DELEGATION_TOKEN, request, version)["ours"]["error_code"]
         return code
@@ -170,7 +170,7 @@ def test_creating_tokens_for_others_gets_the_same_responses(both: Open) -> None:
     assert tokens["ours"]["principal_name"] == "bob"
     alice.describe("bob")
     bob.describe("alice")
-    # Who requested it is not among those who may change it.
+    # The requester may not change the token.
     assert alice.renew(tokens, 1000) == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     assert carol.renew(tokens, 1000) == 0
     assert bob.expire(tokens, -1, 2) == 0
@@ -190,7 +190,7 @@ def test_invalid_requests_get_the_same_errors(both: Open) -> None:
 
 
 def ask_everything(client: Both, tokens: dict[str, Plain]) -> set[int]:
-    """The error codes of all that can be asked."""
+    """Send every delegation token request, and return the error codes."""
     no_user = {"principal_type": "Group", "principal_name": "g"}
     codes = {
         client.create()["ours"]["error_code"],
@@ -239,7 +239,7 @@ def test_over_tls_only_clients_with_a_certificate_can_create_tokens(both: Open, 
 
 
 def test_unusable_tokens_are_rejected_at_login(world: World) -> None:
-    """A wrong secret, an id that nobody has, and a user's name and password said to be a token's."""
+    """Cases: a wrong secret, an unknown id, and a user's name and password as a token."""
     for place in (world.ours, world.genuine):
         alice = place.login("alice")
         with alice.connection:
@@ -255,7 +255,7 @@ def test_unusable_tokens_are_rejected_at_login(world: World) -> None:
 
 
 def test_a_session_authenticated_by_a_token_has_its_owners_principal(world: World) -> None:
-    """It may log in again by another of the same user's tokens, and not by somebody else's (KIP-368)."""
+    """It can reauthenticate with a different token of the same owner, but not of another owner (KIP-368)."""
     mechanism = "SCRAM-SHA-256"
     for place in (world.ours, world.genuine):
         alice, bob = place.login("alice"), place.login("bob")
@@ -273,7 +273,7 @@ def test_a_session_authenticated_by_a_token_has_its_owners_principal(world: Worl
 
 
 def test_tokens_are_disabled_without_a_secret_key(tmp_path: Path, campaign: bool) -> None:
-    """Compared with genuine Kafka in campaigns: it takes long to start another one."""
+    """Compared with Apache Kafka only in campaigns, because starting another one is slow."""
     ours = our_broker(tmp_path / "ours", key=None)
     no_key = {"delegation.token.secret.key": ""}
     other = (

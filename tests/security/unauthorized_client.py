@@ -1,4 +1,4 @@
-"""What a user sees who may do nothing, or only read: the scenario of tests/clients for brokers with ACLs."""
+"""A client scenario for brokers with ACLs: the operations of a user without permissions or with READ only."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from confluent_kafka.admin import (
 )
 
 from tests.clients.lane import Lane, Observations, numbered
-from tests.security.ways import principal
+from tests.security.client_credentials import principal
 from tests.support.process import wait_until
 
 OWN = "bobs"
-"""What bob may read, and the transactions that he may begin, have names that begin so."""
+"""Prefix of the topics and groups that bob may read, and of the transactional ids that he may use."""
 _EVERYTHING = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
 
 
 def settle_rights(address: str) -> None:
-    """Alice may do everything with topics, groups and transactions, and nothing with the cluster."""
+    """Allow alice all operations on topics, groups and transactional ids, and bob those on the prefix OWN."""
     wanted = []
     for way in ("SSL", "PLAIN"):
         alice, bob = principal(way, "alice"), principal(way, "bob")
@@ -31,7 +31,7 @@ def settle_rights(address: str) -> None:
             wanted.append(_allow(kind, "*", ResourcePatternType.LITERAL, alice, AclOperation.ALL))
             may = AclOperation.WRITE if kind == ResourceType.TRANSACTIONAL_ID else AclOperation.READ
             wanted.append(_allow(kind, OWN, ResourcePatternType.PREFIXED, bob, may))
-        # The group that librdkafka wants of consumers that are in none.
+        # librdkafka requires a group.id from every consumer; those that use no group have "unused".
         unused = (ResourceType.GROUP, "unused", ResourcePatternType.LITERAL)
         wanted.append(_allow(*unused, bob, AclOperation.READ))
     admin = AdminClient({"bootstrap.servers": address})
@@ -44,7 +44,7 @@ def _allow(kind: Any, name: str, pattern: Any, who: str, operation: Any) -> AclB
 
 
 def outcome(answer: dict[str, Any]) -> object:
-    """The code of the whole, or those of each record; whatever it answered when nothing failed."""
+    """The error code of the response, or of each record. Without errors, the whole response."""
     if "error" in answer:
         return answer["error"]
     if "results" in answer:
@@ -53,7 +53,7 @@ def outcome(answer: dict[str, Any]) -> object:
 
 
 class _Asked:
-    """What each question got, by the name of what it is about."""
+    """Calls a client program, and keeps the outcome of each call by its description."""
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
@@ -64,7 +64,7 @@ class _Asked:
 
 
 def no_right(lane: Lane) -> Observations:
-    """Everything that bob tries, with what is another's, what is not there, and what he may read."""
+    """Run bob's operations on a topic of alice, a missing topic, and resources that he may read."""
     ask = _Asked(lane)
     theirs, readable = lane.topic(2), lane.fresh(f"{OWN}-topic")
     lane.make_topic(readable, 2, {})
@@ -99,7 +99,9 @@ def no_right(lane: Lane) -> Observations:
 
 
 def _failed(seen: object) -> bool:
-    """None is of a record that was given up, or of an error that the client has no code for."""
+    """Whether every record failed. None stands for an expired record, or an error for which the client has no
+    code.
+    """
     return all(
         each is None or (isinstance(each, int) and each)
         for each in (seen if isinstance(seen, list) else [seen])
@@ -117,7 +119,7 @@ def _groups(ask: _Asked, topics: dict[str, str], groups: dict[str, str]) -> None
     def failure() -> object:
         return program.call("member_state", member=member)["failure"]
 
-    wait_until(failure, 30, "a member to fail")
+    wait_until(failure, 30, "the member fails")
     ask.found["member of group"] = failure()
     program.call("member_stop", member=member)
 

@@ -1,7 +1,8 @@
-"""Our broker and genuine Kafka 3.9.1 on one ZooKeeper: what is changed on either counts on both, and the
-nodes are the same to the byte.
+"""ACLs of our broker and Apache Kafka 3.9.1 on one ZooKeeper: changes on either apply on both, and both write
+identical nodes.
 
-Brokers ask each other as User:ANONYMOUS, too, so as long as no ACL is about the cluster everybody may ask.
+The brokers connect to each other as User:ANONYMOUS. Without ACLs for the cluster, every user may send
+inter-broker requests.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SIDES = ("ours", "genuine")
 
 
 class Both:
-    """The brokers, and their ZooKeeper."""
+    """Both brokers, and their ZooKeeper."""
 
     def __init__(self, directory: Any) -> None:
         self.zookeeper = ZooKeeper(directory / "zookeeper")
@@ -67,14 +68,14 @@ class Both:
         assert {item["error_code"] for item in answer["results"]} == {ErrorCode.NONE}, answer
 
     def delete(self, side: str, **fields: object) -> int:
-        """How many."""
+        """Delete the matching ACLs, and return their number."""
         answer = self.ask(side, ApiKey.DELETE_ACLS, {"filters": [taking(**fields)]})
         (found,) = answer["filter_results"]
         assert found["error_code"] == ErrorCode.NONE, found
         return len(found["matching_acls"])
 
     def describe(self, side: str) -> tuple[int, set[str]]:
-        """The error, and all ACLs, each as its JSON."""
+        """Return the error code, and all ACLs as JSON."""
         answer = self.ask(side, ApiKey.DESCRIBE_ACLS, taking())
         found = set()
         for resource in answer["resources"]:
@@ -85,19 +86,19 @@ class Both:
         return answer["error_code"], found
 
     def agree(self, count: int) -> None:
-        """Wait until both know so many ACLs, the same."""
+        """Wait until both brokers have the same `count` ACLs."""
 
         def same() -> bool:
             ours, genuine = (self.describe(side) for side in SIDES)
             return ours == genuine and len(ours[1]) == count
 
-        wait_until(same, 20, f"both brokers know the same {count} ACLs")
+        wait_until(same, 20, f"both brokers have the same {count} ACLs")
 
     def until_refused(self, side: str) -> None:
         def refused() -> bool:
             return self.describe(side)[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
-        wait_until(refused, 20, f"{side} obeys what either was told")
+        wait_until(refused, 20, f"{side} rejects DescribeAcls")
 
     def node(self, path: str) -> tuple[bytes, int]:
         data, stat = self.nodes.get(path)
@@ -123,7 +124,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 @pytest.fixture
 def both(started: Both) -> Iterator[Both]:
-    """Without any ACL, before and after the test."""
+    """Both brokers; all ACLs are deleted after the test."""
     yield started
     started.delete("genuine")
     started.agree(0)
@@ -159,7 +160,7 @@ def test_nodes_and_notices_match_genuine_kafkas(both: Both) -> None:
 
 
 def test_paths_match_those_that_genuine_kafka_creates(both: Both) -> None:
-    """Ours makes them where no genuine broker was before."""
+    """Our broker creates the paths itself if it is the first broker of the cluster."""
     alone = KafkaCompatBroker(
         both.ours.directory / "alone", {**AUTHORIZER, "zookeeper.connect": f"{both.zookeeper.address}/alone"}
     )
@@ -177,7 +178,7 @@ def test_paths_match_those_that_genuine_kafka_creates(both: Both) -> None:
 
 
 def tree(client: KazooClient, chroot: str) -> set[str]:
-    """Everything about ACLs but the notices."""
+    """The paths of all ACL nodes except change notices."""
     found = set()
     paths = [name for name in client.get_children(chroot) if name.startswith("kafka-acl")]
     while paths:
@@ -234,7 +235,7 @@ def test_a_restarted_broker_reads_the_changes_made_while_it_was_down(both: Both)
 
 
 def test_changes_during_a_lost_session_are_kept(both: Both) -> None:
-    """Paused for longer than its session lasts, our broker reads everything in a new one."""
+    """After its session expires, our broker reads all ACLs again in the new session."""
     import os
     import signal
 
@@ -242,7 +243,7 @@ def test_changes_during_a_lost_session_are_kept(both: Both) -> None:
     both.agree(1)
     os.kill(both.ours.pid, signal.SIGSTOP)
     try:
-        wait_until(lambda: not both.nodes.exists("/brokers/ids/1"), 30, "its session has expired")
+        wait_until(lambda: not both.nodes.exists("/brokers/ids/1"), 30, "the session of our broker expires")
         both.delete("genuine")
         both.create("genuine", acl("after"))
     finally:

@@ -1,5 +1,5 @@
-"""The same settings and the same files, here and in Kafka's own DefaultSslEngineFactory: the same keys and
-certificates are found in them, or both refuse."""
+"""Key stores and trust stores contain the same keys and certificates for this broker as for Kafka's
+DefaultSslEngineFactory, or both reject the settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SslOracle]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One of each kind of store, with the same identity and the same authorities."""
+    """A directory with a store of each type, with the same identity and the same authorities."""
     path = tmp_path_factory.mktemp("stores")
     identity = Authority("Between", signed_by=authority()).issue("the broker", with_root=True)
     trusted = [authority().certificate, Authority("Another").certificate]
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         java_trust_store(path / f"trust.{kind}", trusted, kind)
     java_key_store(path / "own-password.JKS", identity, "JKS", key_password="key-secret")
     (path / "key").write_text(identity.key_pem())
-    # Kafka on Java 17 reads this old way to encrypt, and not PBES2, which is today's (it is read here).
+    # Kafka on Java 17 reads this legacy encryption, but not PBES2. This broker reads both.
     encrypted = subprocess.run(
         ["openssl", "pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-passout", "pass:key-secret"],
         input=identity.key_pem(),
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
     ).stdout
     (path / "key-encrypted").write_text(encrypted)
-    # On one line Kafka finds just the last certificate of several (here they are all found).
+    # Kafka finds only the last certificate if several are on one line, so this chain has only one.
     alone = authority().issue("alone")
     (path / "self-key").write_text(alone.key_pem())
     (path / "self-chain").write_text(alone.chain_pem())
@@ -177,6 +177,6 @@ def test_every_store_is_read_as_by_kafka(kafka: SslOracle, folder: Path, case: s
         assert STORE_PASSWORD not in told
         assert "wrong" not in told.replace("is wrong", "")
         if "specified" in kafkas and "<" not in kafkas:
-            assert kafkas.rstrip(".") in told, "a sentence of Kafka's own"
+            assert kafkas.rstrip(".") in told, "the message differs from Kafka's"
     else:
         assert found_here(settings) == expected

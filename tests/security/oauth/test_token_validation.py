@@ -1,4 +1,4 @@
-"""OAUTHBEARER message by message against Kafka's own classes: what is accepted, and what is answered."""
+"""OAUTHBEARER messages and tokens get the same responses as from Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslOracle]:
 
 
 def _ours(validator: Validator, messages: Sequence[bytes]) -> list[str]:
-    """As SaslOracle.exchange; "!" alone for what gets the same answer as any wrong password."""
+    """The responses in the format of SaslOracle.exchange. "!" alone is the response to any wrong password."""
     mechanism = OAuthBearer(validator, lambda: int(time.time() * 1000))
     answers = []
     for message in messages:
@@ -48,8 +48,10 @@ def _ours(validator: Validator, messages: Sequence[bytes]) -> list[str]:
 
 
 def _compare(ours: list[str], theirs: list[str]) -> None:
-    """They are the same to the client. What nobody foresaw (a NullPointerException and the like) closes the
-    connection of genuine Kafka; here it is refused as something else that is wrong is.
+    """Check that clients get the same responses.
+
+    Where an unexpected exception (such as NullPointerException) closes the connection in Apache Kafka, our
+    broker must respond as to any other invalid token.
     """
     last = theirs[-1]
     if last.startswith("!"):
@@ -58,7 +60,7 @@ def _compare(ours: list[str], theirs: list[str]) -> None:
             assert ours[-1].startswith("!"), theirs
             return
         last = f"!{message}" if kind == "SaslAuthenticationException" else "!"
-    # Kafka has times that are later than ours can be.
+    # Kafka supports later times than our broker.
     assert ours == [*theirs[:-1], last.replace(str((1 << 63) - 1), str(EXPIRES_MS_MAX))]
 
 
@@ -209,7 +211,7 @@ _ISSUER, _AUDIENCE = "https://issuer.example/", "kafka"
 
 
 class _Both:
-    """One listener's settings, here and in Kafka."""
+    """The same listener settings for our broker and for Kafka."""
 
     def __init__(self, oracle: SaslOracle, folder: Path, keys: bytes = _SET, **others: str) -> None:
         file = folder / f"keys-{abs(hash((keys, tuple(others.items()))))}.json"
@@ -263,7 +265,7 @@ def test_a_valid_token_is_accepted(plain: _Both, key: SigningKey) -> None:
 
 
 def _confused() -> str:
-    """HS256 with the text of the public key as the secret: what key confusion is."""
+    """A key confusion attack: an HS256 token signed with the text of the public key as the secret."""
     import hashlib
     import hmac
 

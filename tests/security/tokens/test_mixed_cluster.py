@@ -1,4 +1,4 @@
-"""Our broker and genuine Kafka 3.9.1 on one ZooKeeper: each knows the tokens that the other makes."""
+"""Our broker and Apache Kafka 3.9.1 on one ZooKeeper accept each other's delegation tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(world: World) -> Iterator[KazooClient]:
 
 @pytest.fixture(params=["ours makes it", "genuine makes it"])
 def makers(request: pytest.FixtureRequest, world: World) -> tuple[Place, Place]:
-    """The broker that makes tokens, and the one that hears of them."""
+    """The broker that creates tokens, and the other broker."""
     pair = (world.beside, world.genuine)
     return pair if request.param.startswith("ours") else (pair[1], pair[0])
 
@@ -57,17 +57,17 @@ def test_a_token_is_valid_on_both_our_and_genuine_brokers(makers: tuple[Place, P
         for mechanism in MECHANISMS:
             for each in (token, own):
                 known = partial(_may_log_in, other, each, mechanism)
-                wait_until(known, 20, "the other broker knows the token", 0.05)
+                wait_until(known, 20, "the token is valid on the other broker", 0.05)
         mine = {item["token_id"]: item for item in described(alice)}
         assert mine[token["token_id"]]["hmac"] == token["hmac"]
         assert {item["token_id"]: item for item in described(there)} == mine
-        # It is changed and ended where it was not made.
+        # Renew and expire the token on the other broker.
         told = renew(there, own["hmac"], 60_000)
         assert told["error_code"] == 0
         ends_ms = told["expiry_timestamp_ms"]
-        wait_until(lambda: _ends_ms(alice, own) == ends_ms, 20, "the maker hears of the renewal", 0.05)
+        wait_until(lambda: _ends_ms(alice, own) == ends_ms, 20, "the renewal is received", 0.05)
         assert expire(there, own["hmac"])["error_code"] == 0
-        wait_until(lambda: not _may_log_in(maker, own, MECHANISMS[0]), 20, "the token is gone", 0.05)
+        wait_until(lambda: not _may_log_in(maker, own, MECHANISMS[0]), 20, "the token is deleted", 0.05)
         assert renew(alice, own["hmac"])["error_code"] == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
@@ -81,11 +81,11 @@ def _await_token(login: Login, token_id: str) -> None:
     def known() -> bool:
         return token_id in {item["token_id"] for item in described(login)}
 
-    wait_until(known, 20, "the broker knows the token", 0.05)
+    wait_until(known, 20, "the broker describes the token", 0.05)
 
 
 def test_token_nodes_are_byte_identical_to_kafkas(world: World, client: KazooClient) -> None:
-    """Each side writes the other's token anew when it renews it: but for the time nothing is another."""
+    """When one broker renews the other's token, it changes nothing but the expiry time in the node."""
     for maker, other in ((world.beside, world.genuine), (world.genuine, world.beside)):
         alice, there = maker.login("alice"), other.login("alice")
         with alice.connection, there.connection:
@@ -106,7 +106,7 @@ def test_token_nodes_are_byte_identical_to_kafkas(world: World, client: KazooCli
 def test_nodes_of_older_brokers_are_read_and_malformed_nodes_are_ignored(
     world: World, client: KazooClient
 ) -> None:
-    """Before version 3 nobody but the owner requests a token. What cannot be read is no token."""
+    """Nodes before version 3 have no requester, so the owner is the requester."""
     owned = {"owner": "User%3Aalice", "renewers": [], "issueTimestamp": 1}
     times = {"maxTimestamp": 2**62, "expiryTimestamp": 2**62}
     old = {"version": 2, "tokenId": "old", **owned, **times}
@@ -129,11 +129,11 @@ def test_nodes_of_older_brokers_are_read_and_malformed_nodes_are_ignored(
             assert not tokens.keys() & broken.keys()
             token = tokens["old"]
             assert token["token_requester_principal_name"] == "alice"
-            assert create(alice)["error_code"] == 0, "nothing else suffers"
-    # Each node has a notice of its own, and a node that is gone when its notice is read is no broken one.
+            assert create(alice)["error_code"] == 0, "creating a token fails because of a malformed node"
+    # Delete the nodes only after the log lines: a node deleted before its notice is read is not logged.
     log = world.beside.server.log
     told = partial(_says_all, log, [f"{TOKENS}/{name}: " for name in broken])
-    wait_until(told, 20, "the log tells of each broken node", 0.05)
+    wait_until(told, 20, "each malformed node is logged", 0.05)
     for name in nodes:
         client.delete(f"{TOKENS}/{name}")
 

@@ -1,4 +1,4 @@
-"""AlterConfigs gives a listener that runs another certificate, or says why not, as genuine Kafka does."""
+"""IncrementalAlterConfigs replaces the certificate of a running listener, or reports why it cannot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTING = "listener.name.ssl.ssl.keystore.location"
 
 
 class World:
-    """A broker with a listener for everybody and one with TLS."""
+    """A broker with a PLAINTEXT and an SSL listener."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class World:
         self.admin = AdminClient({"bootstrap.servers": self.server.address})
 
     def alter(self, location: str) -> str | None:
-        """What the broker has against it."""
+        """Set the key store of the SSL listener. Return the error message, or None."""
         entry = ConfigEntry(SETTING, location, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
         (answer,) = self.admin.incremental_alter_configs([resource]).values()
@@ -54,7 +54,7 @@ class World:
         return None
 
     def shown(self) -> bytes:
-        """The certificate that a new connection sees."""
+        """The certificate that the broker presents to new connections."""
         return ssl.get_server_certificate(("127.0.0.1", self.tls_port)).encode()
 
 
@@ -82,7 +82,7 @@ def test_a_certificate_can_be_changed_by_request_if_allowed(world: World) -> Non
     renewed = world.authority.sign("broker")
     other = renewed.store.rename(world.folder / "renewed.pem")
     assert world.alter(str(other)) is None
-    wait_until(lambda: world.shown() != before, 30, "a new certificate")
+    wait_until(lambda: world.shown() != before, 30, "the broker presents a new certificate")
 
 
 def test_a_changed_key_store_is_reloaded_when_its_location_is_set_again(world: World) -> None:
@@ -96,7 +96,7 @@ def test_a_changed_key_store_is_reloaded_when_its_location_is_set_again(world: W
     problem = world.alter(str(location))
     assert problem is not None and problem.startswith(prefix) and str(location) in problem
     another = world.authority.sign("another").store.read_bytes()
-    # Genuine Kafka sees by the time of the change, in ms, whether there was one.
+    # Apache Kafka detects a change by the modification time in milliseconds, so move the time forward.
     location.write_bytes(another)
     os.utime(location, (time.time() + 1, time.time() + 1))
     owners = "existing={alias=kafka, DN=CN=broker}, new={alias=kafka, DN=CN=another}"
@@ -106,4 +106,4 @@ def test_a_changed_key_store_is_reloaded_when_its_location_is_set_again(world: W
     assert world.shown() == before
     location.write_bytes(world.authority.sign("broker").store.read_bytes())
     assert world.alter(str(location)) is None
-    wait_until(lambda: world.shown() != before, 30, "a new certificate")
+    wait_until(lambda: world.shown() != before, 30, "the broker presents a new certificate")

@@ -1,4 +1,4 @@
-"""Several brokers' tokens in one store: what one does, the others know, and races lose nothing."""
+"""Delegation token changes in the metadata store reach all brokers, and no concurrent change is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TERMS = Terms(100_000, 10_000)
 
 
 class Brokers:
-    """Keepers on sessions of their own with one tree, and a clock that is set."""
+    """Token keepers on one metadata store, each with its own session, and a manual clock."""
 
     def __init__(self, directory: Path) -> None:
         self.tree = EmbeddedMetadataStore(str(directory / "journal"))
@@ -52,7 +52,7 @@ async def brokers(tmp_path: Path) -> AsyncIterator[Brokers]:
 
 
 def ids(keeper: Keeper) -> dict[str, int]:
-    """When each token ends, by its id."""
+    """The expiry time of each token, by token id."""
     return {issued.token.token_id: issued.token.expires_ms for issued in keeper.issued()}
 
 
@@ -90,7 +90,7 @@ async def test_changes_on_one_broker_reach_the_others(brokers: Brokers) -> None:
 
 
 async def test_a_token_that_another_broker_expired_does_not_return(brokers: Brokers) -> None:
-    """Renewed by a broker that has not heard yet, as when its notices are late."""
+    """Another broker renews the token before it has received the notice of the expiry."""
     one, other = await brokers.keeper(), await brokers.keeper()
     for attempt in range(20):
         token, secret = await create(one)
@@ -109,7 +109,7 @@ async def test_a_token_that_another_broker_expired_does_not_return(brokers: Brok
 
 
 class Deaf(CurrentSession):
-    """A session to which no notice comes as long as `hears` is not set."""
+    """A session that delays notices until `hears` is set."""
 
     def __init__(self, session: EmbeddedSession) -> None:
         super().__init__(session)
@@ -123,8 +123,9 @@ class Deaf(CurrentSession):
 
 
 async def test_a_broker_with_pending_notices_decides_by_the_store(brokers: Brokers) -> None:
-    """A token that ended elsewhere is not renewed by who has not heard of it, and one that was made longer
-    is."""
+    """It does not renew a token that expired on another broker, and renews one whose expiry another broker
+    changed.
+    """
     session = Deaf(brokers.tree.connect())
     one, late = await brokers.keeper(), await brokers.keeper(session)
     short, long = await create(one), await create(one)
@@ -135,7 +136,7 @@ async def test_a_broker_with_pending_notices_decides_by_the_store(brokers: Broke
     await one.expire(ALICE, short.hmac, 0)
     await one.expire(ALICE, long.hmac, 20)
     brokers.now_ms += 1
-    assert ids(late)[short.token.token_id] > brokers.now_ms, "it has not heard"
+    assert ids(late)[short.token.token_id] > brokers.now_ms, "the notice was not delayed"
     with pytest.raises(KafkaError) as refused:
         await late.renew(ALICE, short.hmac, -1)
     assert refused.value.code is ErrorCode.DELEGATION_TOKEN_EXPIRED
@@ -200,7 +201,7 @@ async def test_only_the_controller_deletes_expired_tokens(brokers: Brokers) -> N
 async def test_startup_does_not_wait_for_derived_credentials(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They take ms each; a token that is asked for before its turn is served nonetheless."""
+    """Each derivation takes milliseconds. A token that is needed earlier is derived immediately."""
     one = await brokers.keeper()
     token, _ = await create(one)
     real = model.credential_of
@@ -217,10 +218,10 @@ async def test_startup_does_not_wait_for_derived_credentials(
         late = await brokers.keeper()
         found = late.find(token.token_id, "SCRAM-SHA-512")
         assert found is not None
-        assert late.find(token.token_id, "SCRAM-SHA-512") == found, "it is made once"
+        assert late.find(token.token_id, "SCRAM-SHA-512") == found, "the credential was derived again"
     finally:
         go_on.set()
-    # What follows each keeper's tokens goes on.
+    # Only the tasks that follow the notices of each keeper remain.
     await until(lambda: len(brokers.tasks) == 2)
 
 

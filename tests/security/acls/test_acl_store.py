@@ -1,4 +1,4 @@
-"""ACLs of several brokers on one metadata store: all know them, whoever changes them and whatever is lost."""
+"""ACL changes in the metadata store reach all brokers, despite races, lost responses and lost sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVERYTHING = Filter(acls.PatternFilter(ResourceType.ANY, None, PatternType.ANY),
 
 
 class Member:
-    """One broker's ACLs."""
+    """The ACLs of one broker."""
 
     def __init__(self, tree: EmbeddedMetadataStore, now_ms: Callable[[], int]) -> None:
         self.tree = tree
@@ -68,7 +68,7 @@ class Member:
 
 
 class World:
-    """Brokers on one tree, and their clock."""
+    """The ACLs of several brokers on one metadata store, with a common clock."""
 
     def __init__(self, path: Path) -> None:
         self.now_ms = 1_000_000
@@ -154,7 +154,7 @@ async def test_filters_for_a_single_pattern_read_the_store(world: World) -> None
 
 
 async def test_changes_with_a_missing_notice_are_not_lost(world: World) -> None:
-    """It writes on condition that the node is as it knows it, also where it has nothing to change."""
+    """Each change checks the version of the node, even if the broker's copy of the ACLs would not change."""
     member, deaf = await world.member(), await world.member()
     await member.create(Binding(ORDERS, READ))
     await until(lambda: len(deaf.known()) == 1)
@@ -195,7 +195,7 @@ async def test_a_store_that_never_responds_is_reported(world: World) -> None:
 
 
 async def test_all_acls_are_read_again_after_a_session_is_lost(world: World) -> None:
-    """Also what changed without a notice that is still there."""
+    """Changes are found even if their notices have been deleted."""
     away, other = await world.member(), await world.member()
     gone = Pattern(ResourceType.GROUP, "gone", PatternType.LITERAL)
     await other.create(Binding(gone, READ), Binding(ORDERS, READ))
@@ -205,7 +205,7 @@ async def test_all_acls_are_read_again_after_a_session_is_lost(world: World) -> 
     await other.create(Binding(PREFIX, READ))
     await other.create(Binding(ORDERS, READ._replace(operation=Operation.WRITE)))
     await world.clear_notices()
-    assert len(away.known()) == 2, "until then it obeys what it knows"
+    assert len(away.known()) == 2, "the ACLs changed without a session"
     away.reconnect()
     await until(lambda: away.known() == other.known())
     await other.create(Binding(PREFIX, READ._replace(operation=Operation.ALTER)))
@@ -250,10 +250,10 @@ async def test_an_unreadable_node_denies_all_access_until_it_is_repaired(
     late = await world.member()
     told = [item for item in caplog.records if item.levelno == logging.ERROR]
     assert {path_of(ORDERS) in item.getMessage() for item in told} == {True}
-    assert len(told) <= 2, "once by each"
+    assert len(told) <= 2, "more than one error of each broker"
     assert late.verdict() is Verdict.DENIED
     assert late.verdict("orders-2") is Verdict.ALLOWED
-    assert before.verdict() is Verdict.ALLOWED, "what was known stays"
+    assert before.verdict() is Verdict.ALLOWED, "the last known ACLs are not in effect"
     assert late.known() == {Binding(PREFIX, READ)}
     (error,) = await late.keeper.create([Binding(ORDERS, READ)])
     assert isinstance(error, KafkaError)
@@ -283,7 +283,7 @@ async def test_unknown_paths_are_ignored(world: World) -> None:
 
 
 async def test_a_change_and_its_notice_are_written_in_one_transaction(world: World) -> None:
-    """Nobody is ever told of what is not there, or not told of what is."""
+    """No notice is written without its change, and no change without its notice."""
     member = await world.member()
     session = world.tree.connect()
     await session.delete_tree("/kafka-acl-changes")
@@ -294,6 +294,6 @@ async def test_a_change_and_its_notice_are_written_in_one_transaction(world: Wor
     await member.create(Binding(ORDERS, READ))
     assert len(await session.children("/kafka-acl-changes")) == 1
     await member.create(Binding(ORDERS, READ))
-    assert len(await session.children("/kafka-acl-changes")) == 1, "nothing changed"
+    assert len(await session.children("/kafka-acl-changes")) == 1, "a notice without a change"
     with pytest.raises(MetadataStoreError):
         await session.create(path_of(ORDERS))

@@ -1,4 +1,4 @@
-"""Three brokers that speak SASL_SSL among themselves, on ZooKeeper."""
+"""Brokers of a ZooKeeper cluster that connect to each other over SASL_SSL, with each mechanism."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKe
 
 IDS = (1, 2, 3)
 WITH_KERBEROS = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="every day tests/faults: with --campaign")
+CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="--campaign; otherwise see tests/faults")
 _PASSWORD = 'broker, = "secret"'
 _QUOTED = _PASSWORD.replace('"', '\\"')
 
 
 def _login(mechanism: str, issuer: Issuer | None, key_table: Path | None) -> dict[str, str]:
-    """What a broker is told of its own user, and PLAIN of all."""
+    """The settings with which a broker logs in to the others, and PLAIN's users."""
     jaas = f"listener.name.inner.{mechanism.lower()}.sasl.jaas.config"
     package = "org.apache.kafka.common.security"
     if key_table is not None:
@@ -81,7 +81,7 @@ def _settings(
 
 @contextlib.contextmanager
 def _cluster(directory: Path, mechanism: str, genuine: int | None) -> Iterator[list[Server]]:
-    """`genuine`: which broker is genuine Kafka, if any is."""
+    """Run a cluster. `genuine` is the id of the broker that runs Apache Kafka, if any."""
     authority = Authority(directory / "ca")
     with contextlib.ExitStack() as stack:
         zookeeper = ZooKeeper(directory / "zookeeper")
@@ -120,7 +120,7 @@ def _cluster(directory: Path, mechanism: str, genuine: int | None) -> Iterator[l
 
 
 def _store_credential(zookeeper: str, mechanism: str) -> None:
-    """As kafka-configs does before the first broker of a cluster starts."""
+    """Store the brokers' credential, as kafka-configs does before the first broker starts."""
     credential = scram.from_password(_PASSWORD, b"salt", 4096, mechanism)
     client = KazooClient(zookeeper)
     client.start(20)
@@ -146,7 +146,7 @@ def test_mutually_authenticated_brokers_replicate_and_fail_over(
     with _cluster(tmp_path, mechanism, genuine) as brokers:
         servers = ",".join(broker.address for broker in brokers)
         admin = AdminClient({"bootstrap.servers": servers})
-        wait_until(lambda: len(admin.list_topics(timeout=10).brokers) == 3, 30, "three brokers")
+        wait_until(lambda: len(admin.list_topics(timeout=10).brokers) == 3, 30, "three brokers registered")
         admin.create_topics([NewTopic("t", 6, 3)])["t"].result(30)
         failed: list[object] = []
         producer = Producer({"bootstrap.servers": servers, "acks": "all", "linger.ms": 5})
@@ -164,8 +164,8 @@ def test_mutually_authenticated_brokers_replicate_and_fail_over(
         send(1000, 2000)
         brokers[0].start()
         send(2000, 3000)
-        # By now every session between brokers has ended and begun again.
-        wait_until(lambda: _all_in_sync(admin), 60, "all replicas in sync")
+        # Every connection between brokers has been reauthenticated by now.
+        wait_until(lambda: _all_in_sync(admin), 60, "all replicas are in sync")
         assert not failed
         group = {"group.id": "g", "auto.offset.reset": "earliest"}
         consumer = Consumer({"bootstrap.servers": servers, **group})
@@ -176,10 +176,10 @@ def test_mutually_authenticated_brokers_replicate_and_fail_over(
             seen.update(int(message.value() or b"-1") for message in consumer.consume(500, 1.0))
             return len(seen) == 3000
 
-        wait_until(read, 60, "all records", 0)
+        wait_until(read, 60, "all records are consumed", 0)
         consumer.close()
         logs = "".join(broker.log.read_text() for broker in brokers)
-        assert "session expired" not in logs, "every connection was authenticated again in time"
+        assert "session expired" not in logs, "a connection was not reauthenticated in time"
         assert _PASSWORD not in logs
 
 

@@ -1,4 +1,4 @@
-"""ACLs and notices as nodes: what was written is read, and whatever lies there is read or refused."""
+"""The content of ACL nodes and change notices is read back unchanged, and invalid content is rejected."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_random_content_is_read_or_rejected(value: Any) -> None:
 
 
 def test_names_are_parsed_regardless_of_case() -> None:
-    """As Kafka reads them; older versions of it wrote the type of resource so."""
+    """As in Kafka, whose older versions wrote resource types differently."""
     acl = b'{"host":"*","permissionType":"ALLOW","operation":"CLUSTERACTION","principal":"User:a"}'
     written = b'{"version":1,"acls":[%s]}' % acl
     expected = Entry("User:a", "*", Operation.CLUSTER_ACTION, Permission.ALLOW)

@@ -1,4 +1,4 @@
-"""The programs in docs/clients, as a reader would run them: beside the files that `security init` made."""
+"""The programs in docs/clients run as printed, in the directory that `security init` created for a user."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
 
 _PAGES = PROJECT / "docs" / "clients"
 _IN_CAMPAIGNS = ("franz-go", "kafkajs", "spark")
-"""They fetch packages, or start Spark."""
+"""Clients tested only in campaigns, because they download packages or start Spark."""
 
 
 @pytest.fixture(scope="module")
 def client_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What the two commands of docs/security.md give the user admin."""
+    """The files that the two commands of docs/security.md create for the user admin."""
     folder = tmp_path_factory.mktemp("pages") / "kafka-secure"
     port = free_port()
     made = run_kafka_compat("security", "init", str(folder), "--port", str(port))
@@ -40,7 +40,7 @@ def client_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _program(page: str, language: str) -> str:
-    """The first program on a page."""
+    """The first program in `language` on a page."""
     found = re.search(rf"^```{language}\n(.*?)^```$", (_PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]

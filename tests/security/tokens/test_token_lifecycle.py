@@ -1,4 +1,4 @@
-"""What a token's life looks like, whatever is asked of it."""
+"""The lifecycle of a delegation token, its nodes and notices, and its secret."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STEPS = st.lists(
 def test_only_owner_and_renewers_can_change_a_token_within_its_limits(
     terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]
 ) -> None:
-    """Only the owner and renewers change it, no wish makes it outlive its longest, none wakes it again."""
+    """No request extends a token beyond its maximum lifetime, or reactivates an expired token."""
     now_ms = 1_000_000
     token = model.issued(ALICE, BOB, (CAROL,), lifetime_ms, terms, now_ms)
     first = token
@@ -95,7 +95,7 @@ def test_an_invalid_notice_is_rejected(token_id: str) -> None:
 
 
 def test_the_secret_is_the_hmac_of_the_token_id() -> None:
-    """As Kafka makes them: HmacSHA512 of the id. The password is the secret in base64."""
+    """As in Kafka, the secret is HmacSHA512 of the id, and the SCRAM password is the secret in base64."""
     secret = model.hmac_of("id", b"key")
     assert secret == hmac.new(b"key", b"id", "sha512").digest()
     assert model.hmac_of("id", b"other") != secret
@@ -103,7 +103,7 @@ def test_the_secret_is_the_hmac_of_the_token_id() -> None:
         credential = model.credential_of(secret, mechanism)
         again = model.credential_of(secret, mechanism)
         assert credential.iterations == scram.ITERATIONS_MIN
-        assert credential.salt != again.salt, "no two credentials say that they are of one password"
+        assert credential.salt != again.salt, "two credentials of a password have the same salt"
 
 
 def test_token_ids_are_valid_path_elements_and_unique() -> None:
@@ -115,7 +115,7 @@ def test_token_ids_are_valid_path_elements_and_unique() -> None:
 
 
 def test_a_token_holder_equals_its_user_principal() -> None:
-    """It is compared, found and shown as such: what it must not do is asked by its class."""
+    """It has the same equality, hash and text. Only its class tells that it may not create tokens."""
     holder = TokenHolder("User", "alice")
     assert holder == ALICE
     assert hash(holder) == hash(ALICE)

@@ -1,4 +1,4 @@
-"""What clients say to a SASL listener, in every order, and what they are answered: as by genuine Kafka."""
+"""Sequences of requests to a SASL listener get the same responses from our broker and from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "plain", "")
 
 
 class Talk:
-    """One connection, and what came of each step of it; "closed" is the last."""
+    """One connection, and the outcome of each step. The last is "closed" if the broker disconnects."""
 
     def __init__(self, address: str) -> None:
         self.outcomes: list[object] = []
@@ -62,7 +62,7 @@ class Talk:
             self.outcomes.append(("token", answer["error_code"], answer["error_message"], form, near))
 
     def scram(self, change: Callable[[bytes], bytes] = lambda token: token, version: int = 2) -> None:
-        """The next token of a SCRAM client that knows the password."""
+        """Send the next token of a SCRAM client with the correct password."""
         self.token(change(self._next_scram()), version)
 
     def _next_scram(self) -> bytes:
@@ -75,7 +75,7 @@ class Talk:
         return token or b"done"
 
     def bare(self, token: bytes) -> None:
-        """A token as a frame of its own, and the frame that comes back."""
+        """Send a token without a Kafka header, and receive the next frame."""
         self._connection.send(frame(token))
         try:
             answer = self._connection.receive()
@@ -94,7 +94,7 @@ class Talk:
             self.outcomes.append(("metadata", len(answer["brokers"])))
 
     def raw(self, data: bytes) -> None:
-        """Bytes that make the broker close the connection."""
+        """Send bytes after which the broker should close the connection."""
         self._connection.send(data)
         self.outcomes.append("closed" if self._connection.closed_by_peer() else "open")
 

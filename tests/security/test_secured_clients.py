@@ -1,5 +1,5 @@
-"""Clients over every security protocol see of our broker what they see of genuine Kafka: the scenarios of
-tests/clients, and logins that fail.
+"""Real clients get the same results over TLS and SASL from our broker as from Apache Kafka: in the scenarios
+of tests/clients, without permissions, and with wrong passwords.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.clients.programs import CLIENTS, ClientKind, ClientProgram
 from tests.clients.scenarios import NEEDS
 from tests.security import kdc
 from tests.security.authority import Authority
-from tests.security.no_right import no_right, outcome, settle_rights
+from tests.security.client_credentials import WAYS, Files
 from tests.security.oauth.issuer import Issuer, SigningKey
 from tests.security.secured import Secured, listeners, up
-from tests.security.ways import WAYS, Files
+from tests.security.unauthorized_client import no_right, outcome, settle_rights
 from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
@@ -71,12 +71,12 @@ _RULES = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-"""Who comes over PLAINTEXT, as the broker itself does, may do everything."""
+"""Clients of the PLAINTEXT listener, and the broker itself, are super users."""
 
 
 def _settings(files: Files, name: str) -> tuple[dict[str, str], dict[str, int]]:
     settings, ports = listeners(files.authority, name)
-    # Tickets are for the name of a host.
+    # Advertise localhost, because Kerberos tickets are issued for host names.
     advertised = {**dict.fromkeys(ports, "127.0.0.1"), "SAFE": "localhost"}
     addresses = ",".join(f"{listener}://{advertised[listener]}:{port}" for listener, port in ports.items())
     return {**settings, **_RULES, **files.broker("SAFE"), "advertised.listeners": addresses}, ports
@@ -114,12 +114,12 @@ def _address(secured: Secured, way: str) -> str:
 
 
 class Lanes:
-    """Both brokers, each with a program of one kind that goes one way."""
+    """A client program of one kind for each broker, authenticated in one way."""
 
     def __init__(
         self, both: tuple[Secured, Secured], files: Files, kind: ClientKind, way: str, **who: Any
     ) -> None:
-        """`who`: as Files.environment takes it."""
+        """`who` has the arguments of Files.environment."""
         self._programs: list[ClientProgram] = []
         self._environment = files.environment(way, **who)
         run = f"{kind.name}-{way.lower()}-{secrets.token_hex(3)}"
@@ -156,16 +156,16 @@ def lanes(ours: Secured, theirs: Secured, files: Files) -> Iterator[Callable[...
 
 
 _LACKING = {
-    # SASL_SSL with SCRAM came with 0.10.2, and settings for JAAS with it.
+    # SCRAM and sasl.jaas.config were added in 0.10.2.
     "java-0.9.0.1": {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"},
-    # It came with 2.0.
+    # OAUTHBEARER was added in 2.0.
     "java-0.10.2.2": {"OAUTHBEARER"},
     "java-1.1.1": {"OAUTHBEARER"},
-    # Its wheels are built without Cyrus SASL.
+    # The wheels are built without Cyrus SASL.
     "confluent-kafka": {"GSSAPI"},
     "kafkajs": {"GSSAPI"},
 }
-"""Ways that a client does not have."""
+"""Mechanisms that a client does not support."""
 CASES = [(name, way) for name in CLIENTS for way in WAYS if way not in _LACKING.get(name, ())]
 
 
@@ -184,7 +184,7 @@ def test_clients_see_the_same_results_over_tls_as_on_genuine_kafka(
             assert ours == theirs, scenario.__name__
 
 
-# What somebody may do depends on the name, which is that of the certificate or that of the user.
+# Permissions depend on the principal. Its name is either that of a certificate or that of a user.
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] in ("SSL", "SCRAM-SHA-512")])
 def test_a_client_without_permission_gets_the_same_errors(
     lanes: Callable[..., list[Lane]], name: str, way: str
@@ -207,5 +207,5 @@ def test_a_wrong_password_gets_the_same_error(lanes: Callable[..., list[Lane]], 
 
 
 def _refused(lane: Lane) -> object:
-    """The code of the whole, or those of each record; None of a record that was given up."""
+    """The error code of the response, or of each record; None for an expired record."""
     return outcome(lane.program.ask("produce", topic="t", records=[{"value": "v", "partition": 0}]))

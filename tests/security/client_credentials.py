@@ -1,6 +1,4 @@
-"""What clients have that prove who they are: each way's certificates, passwords, tokens and tickets, in PEM
-and in Java's stores.
-"""
+"""Credentials of test clients: certificates in PEM and in Java key stores, passwords, tokens, and tickets."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from tests.security.secured import USERS
 from tests.support.client_security import JAVA_VARIABLE, VARIABLE
 
 WAYS = ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
-"""A client's certificate, or a mechanism over SASL_SSL."""
+"""Authentication with a client certificate, or with a mechanism over SASL_SSL."""
 
 _STORE_PASSWORD = "of the store"
 _KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
@@ -32,13 +30,13 @@ _BEARER = f"{PACKAGE}OAuthBearerLoginModule"
 
 
 def principal(way: str, user: str) -> str:
-    """Who `user` is to the broker."""
+    """The principal of `user` on the broker."""
     return f"User:CN={user}" if way == "SSL" else f"User:{user}"
 
 
 @dataclass
 class Files:
-    """`kdc`: None where there can be none, and no GSSAPI."""
+    """Creates credential files. `kdc` is None where none can run; GSSAPI is unavailable then."""
 
     authority: Authority
     directory: Path
@@ -52,7 +50,7 @@ class Files:
         subprocess.run([*imported, *store, "-storepass", _STORE_PASSWORD], check=True, capture_output=True)
 
     def broker(self, listener: str) -> dict[str, str]:
-        """Settings with which that listener takes tokens and, with a KDC, tickets beside passwords."""
+        """Settings that add tokens and, with a KDC, tickets to the mechanisms of `listener`."""
         prefix = f"listener.name.{listener.lower()}"
         mechanisms = [*WAYS[1:5]]
         settings = {
@@ -68,7 +66,7 @@ class Files:
         return settings
 
     def environment(self, way: str, user: str = "alice", impostor: bool = False) -> dict[str, str]:
-        """For a driver that goes this way; an impostor has a wrong password, or a token of another's key."""
+        """The environment of a client program. An impostor has a wrong password or a forged token."""
         protocol = "SSL" if way == "SSL" else "SASL_SSL"
         given = {"protocol": protocol, "ca": str(self.authority.file)}
         java = {
@@ -88,7 +86,7 @@ class Files:
         elif way != "SSL":
             password = "wrong" if impostor else USERS[user]
             given |= {"user": user, "password": password}
-            quoted = password.replace('"', '\\\\"')  # a backslash is written as two in a file of properties
+            quoted = password.replace('"', '\\\\"')  # properties files need two backslashes for one
             module = _MODULES.get(way, _SCRAM)
             java["sasl.jaas.config"] = f'{module} required username="{user}" password="{quoted}";'
         file = self.directory / f"{secrets.token_hex(4)}.properties"
@@ -122,7 +120,7 @@ class Files:
             "sasl.login.callback.handler.class": f"{PACKAGE}OAuthBearerLoginCallbackHandler",
             "sasl.oauthbearer.token.endpoint.url": url,
         }
-        # Kafka 4 asks only whom this names.
+        # Kafka 4 requests tokens only from allowed URLs.
         environment["JAVA_TOOL_OPTIONS"] = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"
         return {"token_url": url}
 
@@ -130,14 +128,14 @@ class Files:
         assert self.kdc is not None
         login = self._kerberos(user)
         java |= {"sasl.jaas.config": login, "sasl.kerberos.service.name": "kafka"}
-        # Kafka 0.9 and 0.10.1 know no sasl.jaas.config.
+        # Kafka 0.9 and 0.10.1 do not support sasl.jaas.config.
         file = self.directory / f"{user}.jaas"
         file.write_text(f"KafkaClient {{ {login} }};\n")
         options = {"java.security.krb5.conf": self.kdc.configuration, "java.security.auth.login.config": file}
         environment |= {
             **self.kdc.environment,
             "JAVA_TOOL_OPTIONS": " ".join(f"-D{name}={value}" for name, value in options.items()),
-            # Whence MIT Kerberos takes tickets where nobody has called kinit, and where it keeps them.
+            # Without kinit, MIT Kerberos requests tickets with this keytab, and stores them in this cache.
             "KRB5_CLIENT_KTNAME": str(self._key_table(user)),
             "KRB5CCNAME": "MEMORY:clients",
         }

@@ -1,7 +1,7 @@
-"""Strangers at listeners with TLS and SASL: broken handshakes, slow ones, tokens of every size.
+"""Invalid and slow handshakes, floods, and tokens of any size do not disturb other clients of a broker.
 
-A client beside them, on another listener, is served within 50 ms; the broker keeps its memory; the log tells
-no secret.
+During each attack, a client on another listener is served within 50 ms, and the broker's memory stays
+bounded. The log contains no tracebacks and no passwords.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEED = 20260202
 
 
 class Target:
-    """A broker of its own, with the ports of its listeners."""
+    """The attacked broker, with the ports of its listeners."""
 
     def __init__(self, directory: Path) -> None:
         self.authority = Authority(directory / "ca")
@@ -62,7 +62,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 def beside(target: Target, attack: Callable[[], None]) -> None:
-    """Attack with a bystander at the plain listener; every attack leaves the broker as it was."""
+    """Run an attack, and check the latency of a bystander on the PLAINTEXT listener, the broker's memory, and
+    that TLS clients can still connect.
+    """
     before = target.broker.process.resident_bytes()
     with Bystander(target.ports["PLAINTEXT"], target.broker.pid) as bystander:
         attack()
@@ -73,7 +75,7 @@ def beside(target: Target, attack: Callable[[], None]) -> None:
 
 
 def drained(connection: socket.socket) -> None:
-    """Read until the broker closes, or says nothing for a moment."""
+    """Read until the broker closes the connection, or sends nothing for 50 ms."""
     connection.settimeout(0.05)
     try:
         while connection.recv(65536):
@@ -130,7 +132,7 @@ def test_mutated_tls_handshakes_do_not_affect_other_clients(target: Target, list
 
 
 def test_mutated_tls_records_do_not_affect_other_clients(target: Target) -> None:
-    """After a good handshake what is encrypted is broken, or is nothing."""
+    """The TLS handshake is valid, and the encrypted records after it are modified."""
     chance = random.Random(SEED)
 
     def attack() -> None:
@@ -180,7 +182,7 @@ def test_mutated_sasl_conversations_do_not_affect_other_clients(target: Target) 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_tokens_of_every_size_are_accepted_or_rejected(target: Target, mechanism: str) -> None:
-    """What a client may send before it is let in is bounded, and costs no time."""
+    """The size of tokens before authentication is bounded, and so is the time to process them."""
     sizes = [0, 1, 100, 16_384, 100_000, 524_000]
     shapes = [b"n,,n=", b"a=", b"\0", b"n,,n=a,r=", b"=2C", b"n,a=b,n=b,r=x,m=", b"\xff"]
 
@@ -210,7 +212,7 @@ def test_frames_that_are_too_large_close_the_connection_at_once(target: Target, 
 
 
 def test_many_unfinished_frames_do_not_affect_other_clients(target: Target) -> None:
-    """No more than 524,288 bytes each, which grow with what came, and end with the deadline of a frame."""
+    """A frame has at most 524,288 bytes. Its buffer grows with the received data, until the frame timeout."""
     before = target.broker.process.resident_bytes()
 
     def attack() -> None:
@@ -221,7 +223,7 @@ def test_many_unfinished_frames_do_not_affect_other_clients(target: Target) -> N
         assert target.broker.process.resident_bytes() - before < 64 * MIB
         for connection in connections:
             connection.settimeout(20)
-            assert connection.recv(1) == b"", "the deadline of an unfinished frame"
+            assert connection.recv(1) == b"", "the connection is open after the frame timeout"
             connection.close()
 
     beside(target, attack)
@@ -271,7 +273,7 @@ def test_a_flood_of_wrong_passwords_does_not_affect_other_clients(target: Target
 def test_renegotiation_and_key_updates_do_not_affect_other_clients(
     target: Target, version: str, key: str
 ) -> None:
-    """TLS 1.2 renegotiates nothing; new keys of TLS 1.3 are had, however often they are asked for."""
+    """TLS 1.2 renegotiation is disabled. TLS 1.3 key updates are allowed in any number."""
 
     def attack() -> None:
         port = target.ports["SAFE"]
