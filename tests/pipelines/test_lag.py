@@ -132,7 +132,9 @@ def test_lag_is_shown_from_the_checkpoint_of_another_process(
     query.processAllAvailable()
     arguments = ["--bootstrap-server", kafka.address, "--checkpoint", str(tmp_path), "--group", "outside"]
     job = Job("lag", *arguments, "--continuous", "--interval-s", "0.1")
-    wait_until(lambda: committed(kafka, "outside", topic) == {0: 100, 1: 100, 2: 100}, 60, "shown")
+    wait_until(
+        lambda: committed(kafka, "outside", topic) == {0: 100, 1: 100, 2: 100}, 60, "commit of all batches"
+    )
     job.kill(whole_group=True)
     fill(kafka, topic, 3)
     query.processAllAvailable()
