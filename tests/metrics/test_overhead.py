@@ -54,12 +54,12 @@ def fetch(max_bytes: int) -> bytes:
 
 BATCH = 100
 FETCH_BYTES = 64 * 1024
-WRITE, READ = "produce 100 records a request", "fetch 64 KiB a request"
+WRITE, READ = "produce 100 records per request", "fetch 64 KiB per request"
 WORK: Mapping[str, tuple[bytes, int, int]] = {
     WRITE: (produce(BATCH), BATCH, 4_000),
     READ: (fetch(FETCH_BYTES), BATCH * (FETCH_BYTES // len(batch(BATCH))), 8_000),
-    "produce 1 record a request": (produce(1), 1, 15_000),
-    "fetch 100 records a request": (fetch(1), BATCH, 8_000),
+    "produce 1 record per request": (produce(1), 1, 15_000),
+    "fetch 100 records per request": (fetch(1), BATCH, 8_000),
 }
 """Maps each workload to a frame, its number of records, and the number of requests."""
 JUDGED = (WRITE, READ)

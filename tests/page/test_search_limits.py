@@ -52,11 +52,11 @@ def served(
 @pytest.mark.parametrize(
     ("what", "query"),
     [
-        ("bytes that are nowhere", {"value": "needle"}),
-        ("bytes that are nowhere, newest first", {"value": "needle", "order": "newest"}),
-        ("a key that is compared in each record", {"key_how": "null"}),
-        ("the same, newest first", {"key_how": "null", "order": "newest"}),
-        ("values that are everywhere, one of them meant", {"value": f"value {RECORDS - 1} of", "key": "9"}),
+        ("absent bytes", {"value": "needle"}),
+        ("absent bytes, newest first", {"value": "needle", "order": "newest"}),
+        ("a condition on every key", {"key_how": "null"}),
+        ("a condition on every key, newest first", {"key_how": "null", "order": "newest"}),
+        ("a value in one record of many similar ones", {"value": f"value {RECORDS - 1} of", "key": "9"}),
     ],
 )
 def test_searching_all_records_uses_bounded_time_and_memory(
