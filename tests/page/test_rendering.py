@@ -1,5 +1,5 @@
-"""Incremental rendering: pages are rendered in steps, between which the event loop runs. No chunk contains more
-than one table row.
+"""Incremental rendering: pages are rendered in steps, between which the event loop runs. No chunk contains
+more than one table row.
 """
 
 from __future__ import annotations
