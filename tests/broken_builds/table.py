@@ -12,7 +12,7 @@ TRANSACTIONS = (
     COORDINATORS
     + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_before_and_after_loading"
 )
-FENCES = "tests/cluster/test_fences.py::"
+FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"

@@ -60,7 +60,7 @@ KIPS = (
     Kip(354, "`max.compaction.lag.ms`", "storage/compaction/test_cleaner.py"),
     Kip(360, "Producer recovery from UNKNOWN_PRODUCER_ID", "transactions/test_machine.py"),
     Kip(368, "SASL re-authentication", "security/test_sasl_conversations.py"),
-    Kip(380, "Requests with a stale broker epoch are rejected", "cluster/test_fences.py"),
+    Kip(380, "Requests with a stale broker epoch are rejected", "cluster/test_epoch_fencing.py"),
     Kip(390, "Compression levels", "", "each codec uses its default level"),
     Kip(392, "Fetching from the closest replica", "cluster/test_nearest_replica.py"),
     Kip(394, "Member id required to join a group", "groups/test_transcripts.py"),

@@ -1,4 +1,4 @@
-"""Messages and changes in a real Chromium: each view, and what is typed and clicked there."""
+"""Messages and changes in Chromium: each view, and the forms with keyboard and mouse."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def broker() -> Iterator[KafkaBroker]:
 def test_each_message_view_is_accessible_and_fits_the_screen(
     browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
 ) -> None:
-    """Every day each view in one of the looks, in a campaign in all."""
+    """A daily run checks each view in one of the combinations, a campaign in all of them."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
 def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
-    """From the topic to one message, with the keyboard in the form."""
+    """The path leads from the topic through the search form to one message."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("topic?name=orders")

@@ -1,4 +1,4 @@
-"""Messages that real clients wrote, as the page shows and finds them."""
+"""Display and search of messages written by real clients."""
 
 from __future__ import annotations
 

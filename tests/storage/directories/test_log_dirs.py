@@ -1,4 +1,4 @@
-"""Several log directories: whose they are, what a start finds, and what a stop leaves."""
+"""Several log directories: ownership, loading at startup, and files written at shutdown."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_interrupted_deletions_and_cleanings_are_completed(tmp_path: Path) -> No
     folder = tmp_path / "t-0"
     (folder / f"{5:020d}.log.deleted").write_bytes(b"x")
     (folder / f"{40:020d}.log.cleaned").write_bytes(b"x")
-    # A cleaner had merged the first two segments and was about to take the old ones away.
+    # The cleaner had merged the first two segments and not yet deleted the originals.
     merged = (folder / LOG).read_bytes() + (folder / f"{20:020d}.log").read_bytes()
     (folder / f"{0:020d}.log.swap").write_bytes(merged)
     (tmp_path / "gone-0.0123456789abcdef0123456789abcdef-delete").mkdir()
@@ -188,7 +188,7 @@ def test_the_directory_of_a_new_log_is_chosen_without_scanning_all_logs(tmp_path
 
     class Unlisted(dict[TopicPartition, Log]):
         def __iter__(self) -> Iterator[TopicPartition]:
-            raise AssertionError("all logs are looked at")
+            raise AssertionError("every log must be examined")
 
         items = values = keys = __iter__  # type: ignore[assignment]
 
@@ -258,7 +258,7 @@ def test_syncs_and_renames_are_performed_by_the_worker(tmp_path: Path) -> None:
 
 
 def _stepped(*directories: Path, filesystem: RealFilesystem | None = None) -> tuple[Harness, SteppedWorker]:
-    """Log directories with one worker, which does nothing before the test steps it."""
+    """Return log directories with a worker that runs only when the test steps it."""
     harness, worker = Harness(*directories, filesystem=filesystem), SteppedWorker()
     harness.dirs.close()
     harness.new_worker = lambda path: worker
@@ -424,7 +424,7 @@ def test_a_deleted_topic_disappears_at_once_and_its_files_after_the_delay(tmp_pa
     assert not (tmp_path / "t-0").exists()
     assert part is not None
     assert len(part.read()) == part.size_bytes
-    # One of the same name starts from nothing, also after a crash.
+    # A new topic with the same name starts empty, also after a crash.
     other = UUID(int=5)
     assert harness.dirs.create("t", 0, other).log_end_offset == 0
     harness.crash()

@@ -53,7 +53,9 @@ async def test_the_api_versions_response_lists_inter_broker_apis(tmp_path: Path)
 
 
 async def test_topics_given_on_the_command_line_wait_for_their_brokers(tmp_path: Path) -> None:
-    """Each broker of a container cluster is told of the same topics, before the others have come."""
+    """In a container cluster, each broker gets the same list of topics, before the other brokers have
+    started.
+    """
     cluster = EmbeddedCluster(tmp_path)
     wanted = [TopicToCreate("orders", 2, 3, None), TopicToCreate("state", 1, 2, "compact")]
     for broker_id in (1, 2, 3):

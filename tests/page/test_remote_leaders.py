@@ -1,4 +1,6 @@
-"""Brokers in processes of their own: the page of each finds and changes what the others lead."""
+"""Broker processes on a ZooKeeper: the web console of each broker shows and changes partitions led by other
+brokers.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ def test_every_broker_can_copy_a_topic(cluster: FaultCluster, pages: list[Asked]
         assert copy["state"] != "failed", copy
         return bool(copy["state"] == "done")
 
-    wait_until(done, 30, "the topic is copied", 0.05)
+    wait_until(done, 30, "the copy of the topic", 0.05)
     wanted = keys(pages[0].all_messages(name="far", order="oldest", limit=500))
     assert keys(pages[2].all_messages(name="near", order="oldest", limit=500)) == wanted
 

@@ -1,4 +1,4 @@
-"""A broker's registration and its link to the controller when answers are lost or do not come."""
+"""Registration of a broker, and its connection to the controller, when responses are lost or late."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ _WAIT_S = 0.2
 
 
 class LosesAnswers(CurrentSession):
-    """A session whose first transactions are carried out, or not, and get no answer either way."""
+    """A session that loses the responses to its first transactions. True in `lost`: apply the transaction;
+    False: do not.
+    """
 
     def __init__(self, session: MetadataStore, lost: list[bool]) -> None:
         super().__init__(session)
@@ -120,14 +122,14 @@ async def test_a_session_expiry_during_registration_results_in_one_registration(
     await cluster.sessions[1].expire()
     await until(lambda: cluster.brokers[1].broker_epoch == _registered_epoch(cluster))
     assert not short_lived
-    # Time for another try that would not know of this one.
+    # Leave time for a second registration attempt, which must not happen.
     await asyncio.sleep(0.3)
     assert cluster.brokers[1].broker_epoch == _registered_epoch(cluster)
     await cluster.stop()
 
 
 def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
-    """The epoch of broker 1's node, if its session of now holds it."""
+    """Return the epoch of broker 1's node if its current session owns the node."""
     stat = cluster.tree.exists(znodes.broker_path(1), None)
     held = stat is not None and stat.ephemeral_owner == cluster.sessions[1].session_id
     return stat.czxid if stat is not None and held else None
@@ -140,7 +142,7 @@ async def test_requests_with_the_previous_broker_epoch_are_rejected(tmp_path: Pa
     await register(life_before, broker(3, cluster.reserve_port(3)), 0, _WAIT_S)
     await until(lambda: len(cluster.controller.metadata.brokers) == 3)
     starting = asyncio.create_task(cluster.start_broker(3))
-    # It listens, and the controller's requests to it, as well as a client's, wait until it has registered.
+    # The broker listens already. Requests from the controller and from clients wait until it has registered.
     asking = asyncio.create_task(cluster.send(3, ApiKey.METADATA, 12, MetadataRequest(topics=None)))
     assert await cluster.create_topic("t") == ErrorCode.NONE
     assert not (await asyncio.wait([asking], timeout=0.3))[0]
@@ -158,7 +160,7 @@ async def test_a_broker_with_an_id_in_use_does_not_serve_clients(tmp_path: Path)
     await register(other, broker(1), 0, _WAIT_S)
     cluster.reserve_port(1)
     starting = asyncio.create_task(cluster.start_broker(1))
-    # It listens from its first step on.
+    # The broker listens as soon as its startup begins.
     await asyncio.sleep(0)
     asking = asyncio.create_task(cluster.send(1, ApiKey.API_VERSIONS, 0, ApiVersionsRequest()))
     with pytest.raises(StartupError, match=r"broker\.id=1 is registered"):
@@ -169,7 +171,7 @@ async def test_a_broker_with_an_id_in_use_does_not_serve_clients(tmp_path: Path)
 
 
 async def test_quotas_and_credentials_get_a_retriable_error_without_a_session(tmp_path: Path) -> None:
-    """Each entry is told to try again; the connection stays."""
+    """Each entry gets a retriable error, and the connection remains open."""
     cluster = EmbeddedCluster(tmp_path, 1)
     await cluster.start()
     over = cluster.tree.connect()

@@ -1,5 +1,5 @@
-"""Spark's connector over every security protocol sees of our broker what it sees of genuine Kafka: what it
-writes and reads, and why a login fails.
+"""Spark's Kafka connector with every security protocol: it reads, writes and reports login failures in the
+same way as with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 WAYS = ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-"""A client's certificate, or a mechanism over SASL_SSL."""
-pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="in campaigns")
+"""SSL means a client certificate; the others are mechanisms over SASL_SSL."""
+pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 PARTITIONS = 3
 RECORDS = 60
 _MODULES = {
@@ -36,7 +36,7 @@ Options = dict[str, str]
 
 
 class Place(NamedTuple):
-    """A broker; `addresses` are by the listener's name."""
+    """A broker. `addresses` maps listener names to addresses."""
 
     server: Server
     addresses: dict[str, str]
@@ -50,15 +50,17 @@ class Place(NamedTuple):
 
 
 class Clients:
-    """What clients prove who they are with."""
+    """The credentials of clients."""
 
     def __init__(self, authority: Authority, issuer: Issuer, other_issuer: Issuer) -> None:
-        """`other_issuer`: one whom brokers do not trust."""
+        """`other_issuer` is a token issuer that the brokers do not trust."""
         self._authority = authority
         self._issuers = (issuer, other_issuer)
 
     def options(self, way: str, *, impostor: bool = False) -> Options:
-        """For Spark; an impostor has a wrong password, or a token of another's key."""
+        """Return Spark options for a login. An impostor has a wrong password, or a token signed with an
+        untrusted key.
+        """
         given = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._authority.file)}
         if way == "SSL":
             given["security.protocol"] = "SSL"
@@ -76,7 +78,7 @@ class Clients:
 
 
 def _of_kafka(settings: Options) -> Options:
-    """Spark hands to Kafka's clients what begins so."""
+    """Add the prefix of the options that Spark passes to Kafka clients."""
     return {f"kafka.{name}": value for name, value in settings.items()}
 
 
@@ -99,7 +101,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def issuers() -> Iterator[tuple[Issuer, Issuer]]:
-    """The second has a key of the first one's name, and of its own."""
+    """Two issuers whose keys differ but have the same key id."""
     with Issuer(SigningKey("k1")) as issuer, Issuer(SigningKey("k1")) as other:
         yield issuer, other
 
@@ -113,7 +115,7 @@ def clients(authority: Authority, issuers: tuple[Issuer, Issuer]) -> Clients:
 def places(
     authority: Authority, issuers: tuple[Issuer, Issuer], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Place, Place]]:
-    """Our broker, and genuine Kafka with the same listeners."""
+    """This project's broker, and Apache Kafka with the same listeners."""
     directory: Path = tmp_path_factory.mktemp("secured")
     with contextlib.ExitStack() as stack:
 
@@ -125,7 +127,7 @@ def places(
         settings, ports = _settings(authority, issuers[0], "ours")
         ours = launched(KafkaCompatBroker(directory / "ours", settings, port=ports["PLAINTEXT"]), ports)
         settings, ports = _settings(authority, issuers[0], "theirs")
-        # They come by a file of properties, where a backslash is written as two.
+        # Apache Kafka reads the settings from a properties file, where a backslash must be doubled.
         settings = {name: value.replace("\\", "\\\\") for name, value in settings.items()}
         theirs = launched(GenuineKafka(directory / "theirs", settings, port=ports["PLAINTEXT"]), ports)
         for place in (ours, theirs):
@@ -135,7 +137,7 @@ def places(
 
 
 def _records(spark: Any) -> Any:
-    """RECORDS of them in one task, so that each partition's order is told."""
+    """Create RECORDS records in one Spark task, so that the order within each partition is deterministic."""
     rows = [
         (
             None if number % 7 == 0 else f"key-{number}".encode(),
@@ -150,7 +152,7 @@ def _records(spark: Any) -> Any:
 
 
 def _plain(frame: Any) -> list[tuple[Any, ...]]:
-    """What every column but the time says, in the order of the log."""
+    """Return all columns except the timestamp, sorted by partition and offset."""
     return sorted(
         (
             row["partition"],
@@ -174,7 +176,9 @@ def _read(spark: Any, options: Options, topic: str, **more: str) -> list[tuple[A
 
 
 def _stream(spark: Any, options: Options, topic: str, checkpoint: Path) -> list[tuple[Any, ...]]:
-    """By two queries, of which the second begins where the first, ten records short, has ended."""
+    """Read the topic with two queries. The second one resumes where the first one ended, after more records
+    were written.
+    """
     found: list[tuple[Any, ...]] = []
 
     def more_than_one_batch() -> None:
@@ -222,8 +226,10 @@ def test_spark_gets_the_same_results_as_on_genuine_kafka(
 
 
 def _causes(failing: Callable[[], object]) -> list[tuple[str, str]]:
-    """The classes of a failure and of its causes, from the outermost on, Kafka's with what they say."""
-    with pytest.raises(Exception) as failed:  # py4j's, or one that pyspark has made of it
+    """Return the exception classes of a failure and its causes, outermost first, with the messages of Kafka's
+    exceptions.
+    """
+    with pytest.raises(Exception) as failed:  # a py4j exception, or a pyspark exception that wraps it
         failing()
     error: Any = failed.value
     thrown = error.java_exception if hasattr(error, "java_exception") else error._origin

@@ -1,6 +1,5 @@
-"""The pictures of report and audit, and their pages: what a reader finds on axes, in tables, in the caption.
-
-Without Spark: the reports are made by hand.
+"""The charts of report and audit, and their pages: axes, tables and captions. No Spark; the reports are
+constructed by hand.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def report() -> LogReport:
 
 
 def drawn(report: LogReport, theme: Theme = LIGHT) -> dict[str, Any]:
-    """The fields of the picture by their titles, laid out as they are when it is written."""
+    """Draw the report, and return its axes by title, with their final layout."""
     with styled(theme):
         figure = report_plot.draw(report, theme)
         figure.draw_without_rendering()
@@ -77,7 +76,9 @@ def test_each_axis_in_the_report_is_labelled_with_its_unit(report: LogReport) ->
 
 
 def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> None:
-    """The bar of the part that goes begins where the other one ends, and is hatched, for black and white."""
+    """The bar of the records due for retention starts at the end of the other bar, and is hatched for black
+    and white print.
+    """
     bars = {bars.get_label(): list(bars) for bars in drawn(report)["Space by topic"].containers}
     assert [bar.get_width() for bar in bars["stays"]] == [32.5, 2]
     assert [(bar.get_x(), bar.get_width()) for bar in bars["due for retention"]] == [(32.5, 7.5), (2, 0)]
@@ -86,7 +87,9 @@ def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> 
 
 
 def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
-    """Where all three are the same, each is still seen: at a height of its own, by a shape of its own."""
+    """Equal quantiles remain distinguishable: each is drawn at a different height and with a different
+    marker.
+    """
     axes = drawn(report)["Size of a value by partition"]
     marks = {line.get_label(): line for line in axes.get_lines()}
     assert list(marks) == ["median", "99th percentile", "largest"]
@@ -106,7 +109,7 @@ def test_the_mean_of_a_topic_reveals_its_skew(report: LogReport) -> None:
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_chart_colours_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
-    """WCAG 2.1: 4.5 to 1 for text, 3 to 1 for what is drawn."""
+    """WCAG 2.1 requires a contrast of 4.5:1 for text and 3:1 for graphics."""
     assert drawn(report, theme)["Space by topic"].get_facecolor()[:3] == pytest.approx(
         _rgb(theme.paper), abs=0.01
     )
@@ -139,11 +142,11 @@ def test_sizes_are_shown_with_three_digits_and_a_unit() -> None:
     ]
 
 
-# --- the page
+# --- the report page
 
 
 class Page(HTMLParser):
-    """What is on a page: its cells with their attributes, its tables' heads, its pictures, its text."""
+    """The contents of a page: cells with attributes, table heads, images and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -191,11 +194,13 @@ def test_the_report_page_has_accessible_tables(report: LogReport, tmp_path: Path
     assert page.all("html") == [{"lang": "en"}]
 
 
-# --- the audit
+# --- the audit charts
 
 
 def tier(rows: int, **changed: int) -> dict[Bucket, Count]:
-    """Hours of 40 days in two partitions, with so many records; some with others."""
+    """Return counts for each hour of 40 days in two partitions: `rows` records, or the number in
+    `changed`.
+    """
     counts = {(p, START_MS + hour * HOUR_MS): Count(rows, 7) for p in range(2) for hour in range(40 * 24)}
     for hour, other in changed.items():
         counts[0, START_MS + int(hour.removeprefix("h")) * HOUR_MS] = Count(other, 8)
@@ -268,7 +273,9 @@ def test_identical_tiers_are_drawn_without_a_subplot_of_differences() -> None:
 
 
 def test_an_outlying_timestamp_does_not_hide_the_others() -> None:
-    """It is in no field, and the axis says so; two clusters of times are both shown."""
+    """An outlier is outside of the chart, and the axis label says so. Two clusters of times are both
+    shown.
+    """
     counts = tier(10)
     stray = {**counts, (0, 0): Count(1, 1), (0, 400_000_000_000_000): Count(1, 1)}
     span = span_of([counts, stray], HOUR_MS)

@@ -1,4 +1,6 @@
-"""What a client asks for is done and told of although ZooKeeper's connection broke in the middle of it."""
+"""Admin requests when the controller loses its ZooKeeper connection in the middle: they complete, and the
+client gets a response.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
 
 
 class Asked(NamedTuple):
-    """A request, where its answer has the error, and whether a broker knows what it asked for."""
+    """A request, and functions that return the error code of its response and whether a broker has applied
+    it.
+    """
 
     key: ApiKey
     version: int
@@ -105,7 +109,7 @@ def requests() -> Iterator[Asked]:
     )
 
 
-@pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
+@pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["response", "request", "both"])
 @pytest.mark.parametrize("asked", list(requests()), ids=lambda asked: asked.key.name)
 async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
     cluster: EmbeddedCluster, asked: Asked, lost: list[bool]
@@ -123,7 +127,7 @@ async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
 async def test_a_topic_of_another_client_is_not_mistaken_for_the_lost_creation(
     cluster: EmbeddedCluster,
 ) -> None:
-    """It is made by somebody else while the connection is away."""
+    """A different client creates the topic while the controller is disconnected."""
     current, other = cluster.controller.store, cluster.tree.connect()
 
     class Meanwhile(LosingAnswers):

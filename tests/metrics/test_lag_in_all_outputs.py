@@ -1,4 +1,6 @@
-"""Lag is the same wherever it is shown: metrics, page, status, kafka-consumer-groups and the control API."""
+"""Lag in all outputs: metrics, web console, status, kafka-consumer-groups and control API show the same
+values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tests.support.servers import run_kafka_compat
 
 TOPIC, GROUP = "t", "g"
 COMMITTED = {0: 1, 1: 5, 2: 9}
-"""Behind, at the end, and beyond it, as after a topic was created again."""
+"""Offsets before, at and beyond the log end offset. The last one can occur after a topic is recreated."""
 RECORDS = 5
 LAGS = {0: 4, 1: 0, 2: -4}
 TOTAL = 0

@@ -1,10 +1,10 @@
-"""What counting costs: CPU time of the broker for each record, with everything on against a broker without an
-HTTP listener, in pairs beside each other. A campaign's.
+"""Overhead of metrics: CPU time of the broker for each record, compared with a broker without an HTTP
+listener. Needs --campaign.
 
-The same frames go to both in changing order; of all pairs the median counts, since others use the machine,
-too. What is judged are requests as clients make them that have much to write or to read: batches of 100
-records, and 64 KiB at a time, which is little. Of smaller ones it is told, and not more. Of larger ones
-nothing is known this way: what the kernel takes to send a MiB is twice as much in one run as in another.
+Pairs of brokers receive the same frames in alternating order. The median of all pairs counts, because the
+machine has other load. The test judges requests of clients with much data: batches of 100 records, and
+fetches of 64 KiB. Results for smaller requests are only printed. Larger requests are not measured: the
+kernel's time for sending 1 MiB varies by a factor of two between runs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker
 from tests.transactions.programs import create_topic
 
-pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 
 STARTS, PAIRS = 6, 4
 RATIO_MAX = 1.02 if COMPILED else 1.06
-"""As Python a fetch costs 1.5 µs more, whatever it brings: see decision 0016."""
+"""Without compilation, a fetch costs 1.5 µs more, regardless of its size: see decision 0016."""
 IN_FLIGHT = 5
-"""As clients have it."""
+"""The usual number of requests in flight of a client."""
 TOPIC = "t"
 
 
@@ -54,20 +54,20 @@ def fetch(max_bytes: int) -> bytes:
 
 BATCH = 100
 FETCH_BYTES = 64 * 1024
-WRITE, READ = "produce 100 records a request", "fetch 64 KiB a request"
+WRITE, READ = "produce 100 records per request", "fetch 64 KiB per request"
 WORK: Mapping[str, tuple[bytes, int, int]] = {
     WRITE: (produce(BATCH), BATCH, 4_000),
     READ: (fetch(FETCH_BYTES), BATCH * (FETCH_BYTES // len(batch(BATCH))), 8_000),
-    "produce 1 record a request": (produce(1), 1, 15_000),
-    "fetch 100 records a request": (fetch(1), BATCH, 8_000),
+    "produce 1 record per request": (produce(1), 1, 15_000),
+    "fetch 100 records per request": (fetch(1), BATCH, 8_000),
 }
-"""A frame, its records, and how often it is sent."""
+"""Maps each workload to a frame, its number of records, and the number of requests."""
 JUDGED = (WRITE, READ)
 
 
 @contextmanager
 def pair(directory: Path) -> Iterator[Mapping[str, KafkaCompatBroker]]:
-    """One with a listener that was asked for its metrics, and one without."""
+    """Start one broker with an HTTP listener that has been scraped once, and one without."""
     url = f"http://127.0.0.1:{free_port()}"
     brokers = {
         "on": KafkaCompatBroker(directory / "on", {"kafka.compat.http.listener": url}),
@@ -84,7 +84,7 @@ def pair(directory: Path) -> Iterator[Mapping[str, KafkaCompatBroker]]:
 
 
 def cpu_ns(broker: KafkaCompatBroker) -> int:
-    """Of all threads of the broker."""
+    """Return the CPU time of all threads of the broker."""
     tasks = Path(f"/proc/{broker.pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 
@@ -102,7 +102,7 @@ def send(broker: KafkaCompatBroker, frame: bytes, times: int) -> None:
 
 
 def cost_us(broker: KafkaCompatBroker, frame: bytes, records: int, times: int) -> float:
-    """CPU time for each record."""
+    """Return the CPU time for each record."""
     before = cpu_ns(broker)
     send(broker, frame, times)
     return (cpu_ns(broker) - before) / times / records / 1000
@@ -111,7 +111,7 @@ def cost_us(broker: KafkaCompatBroker, frame: bytes, records: int, times: int) -
 def test_metrics_add_almost_no_overhead(tmp_path: Path) -> None:
     ratios: dict[str, list[float]] = {what: [] for what in WORK}
     for start in range(STARTS):
-        # Where in memory a process has its things may cost as much as what is measured: others each time.
+        # Memory layout may affect CPU time as much as metrics do, so restart both brokers in every round.
         with pair(tmp_path / str(start)) as brokers:
             for broker in brokers.values():
                 create_topic(broker.address, TOPIC, 1)
@@ -120,7 +120,7 @@ def test_metrics_add_almost_no_overhead(tmp_path: Path) -> None:
                 for what, (frame, records, times) in WORK.items():
                     took = {each: cost_us(brokers[each], frame, records, times) for each in order}
                     if number:
-                        # The first pair warms up.
+                        # The first pair is a warm-up.
                         ratios[what].append(took["on"] / took["off"])
     for what, seen in ratios.items():
         shown = ", ".join(f"{ratio:.3f}" for ratio in sorted(seen))

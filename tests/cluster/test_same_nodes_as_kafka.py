@@ -1,5 +1,5 @@
-"""A cluster of ours goes the way of genuine Kafka 3.9.1's: after each step of a broker's and a topic's life
-the same description and the same nodes, payload by payload.
+"""A cluster compared with Apache Kafka 3.9.1: after each step in the life of brokers and topics, both have
+the same topic descriptions and the same nodes, including payloads.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def ask_what_is_refused(pair: Pair) -> None:
 
 def kill_and_return(pair: Pair) -> None:
     pair.both(lambda side: side.brokers[2].kill())
-    pair.until(lambda side: side.partition("t", 1) == (3, [3, 1]), "another leader")
+    pair.until(lambda side: side.partition("t", 1) == (3, [3, 1]), "a new leader")
     pair.compare("kill -9")
     compare_answers(pair, [elections_without_candidates(side) for side in pair.sides])
     pair.compare("elections without candidates")
     come_back(pair, 2)
-    pair.compare("return")
+    pair.compare("restart of the killed broker")
 
 
 def elect_preferred(pair: Pair) -> None:
@@ -58,8 +58,8 @@ def elect_preferred(pair: Pair) -> None:
 def reassign(pair: Pair) -> None:
     file = plan(pair, {("moved", 0): [3, 2], ("moved", 1): [3, 1, 2]})
     pair.both(lambda side: side.reassign(file, "--execute"))
-    pair.until(lambda side: in_sync(side, "moved", [2, 3], 0), "the first moved")
-    pair.until(lambda side: in_sync(side, "moved", EVERYONE, 1), "the second moved")
+    pair.until(lambda side: in_sync(side, "moved", [2, 3], 0), "reassignment of the first partition")
+    pair.until(lambda side: in_sync(side, "moved", EVERYONE, 1), "reassignment of the second partition")
     pair.compare("reassignment")
     ours, genuine = pair.both(lambda side: side.reassign(file, "--verify"))
     assert ours == genuine
@@ -67,7 +67,9 @@ def reassign(pair: Pair) -> None:
 
 
 def cancel_a_reassignment(pair: Pair) -> None:
-    """The new replica's broker is killed: it lives on until its session ends, and never catches up."""
+    """The new replica's broker is killed. It remains registered until its session expires, and never catches
+    up.
+    """
     file = plan(pair, {("pair", 0): [3, 2]})
     pair.both(lambda side: side.brokers[3].kill())
     pair.both(lambda side: side.reassign(file, "--execute"))
@@ -76,19 +78,20 @@ def cancel_a_reassignment(pair: Pair) -> None:
     compare_answers(pair, [during_a_reassignment(side) for side in pair.sides])
     listed = pair.both(lambda side: side.run("kafka-reassign-partitions", "--list").out)
     assert listed[0] == listed[1]
-    # Without --preserve-throttles it would wait for the broker that is away, to change its settings.
+    # Without --preserve-throttles, the tool would wait for the dead broker while it changes that broker's
+    # settings.
     cancelled = pair.both(lambda side: side.reassign(file, "--cancel", "--preserve-throttles"))
     assert cancelled[0] == cancelled[1]
-    pair.compare("cancelling")
+    pair.compare("cancellation of the reassignment")
     come_back(pair, 3)
-    pair.compare("return after cancelling")
+    pair.compare("restart after the cancellation")
 
 
 def controlled_shutdown(pair: Pair) -> None:
     pair.both(lambda side: side.brokers[2].stop())
     pair.compare("controlled shutdown")
     come_back(pair, 2)
-    pair.compare("return after a controlled shutdown")
+    pair.compare("restart after a controlled shutdown")
 
 
 def configure(pair: Pair) -> None:
@@ -120,22 +123,24 @@ def delete_while_a_broker_is_away(pair: Pair) -> None:
     pair.compare("deletion while a broker is away")
     pair.both(lambda side: side.brokers[2].start())
     pair.until(lambda side: not side.children("/admin/delete_topics"), "the end of the deletion")
-    pair.compare("its end")
+    pair.compare("end of the deletion")
 
 
 def lose_the_controller(pair: Pair) -> None:
-    """Broker 2 has left before, so that there is but one who can be elected."""
+    """Broker 2 is stopped first, so that only one broker can be elected."""
     pair.both(lambda side: side.brokers[2].stop())
     pair.both(lambda side: side.brokers[1].kill())
-    pair.until(lambda side: side.partition("t") == (3, [3]), "a leader by another controller")
+    pair.until(lambda side: side.partition("t") == (3, [3]), "a leader elected by a new controller")
     pair.compare("kill -9 of the controller")
     come_back(pair, 1)
     come_back(pair, 2)
-    pair.compare("return of the controller")
+    pair.compare("restart of the former controller")
 
 
 def obey_what_is_written_by_hand(pair: Pair) -> None:
-    """Nodes that Kafka's tools of old write themselves; the controller does as they say and removes them."""
+    """Old Kafka tools write these nodes directly. The controller executes the requests and deletes the
+    nodes.
+    """
 
     def written(path: str, payload: object = None) -> None:
         pair.both(lambda side: side.write(path, payload))
@@ -144,7 +149,7 @@ def obey_what_is_written_by_hand(pair: Pair) -> None:
 
     pair.both(lambda side: side.write("/brokers/topics/old", {"version": 1, "partitions": {"0": [2, 1]}}))
     pair.until(lambda side: side.partition("old") == (2, [2, 1]), "a leader")
-    pair.compare("a topic of before Kafka 2.8")
+    pair.compare("a topic created before Kafka 2.8")
     one = {"topic": "old", "partition": 0}
     written("/admin/reassign_partitions", {"version": 1, "partitions": [{**one, "replicas": [1, 2]}]})
     written("/admin/preferred_replica_election", {"version": 1, "partitions": [one]})
@@ -164,7 +169,7 @@ def generate_a_broker_id(pair: Pair) -> None:
     pair.both(lambda side: side.add_broker(1001, configured_id=-1).start())
     pair.compare("a broker without broker.id")
     pair.both(lambda side: side.brokers[1001].stop())
-    pair.compare("its stop")
+    pair.compare("shutdown of the broker without broker.id")
 
 
 EVERYDAY = (create, ask_what_is_refused, kill_and_return, elect_preferred, reassign, controlled_shutdown)
@@ -183,19 +188,19 @@ STEPS = EVERYDAY + CAMPAIGN
 
 def test_a_topic_is_created_changed_and_deleted_as_in_genuine_kafka(tmp_path: Path, campaign: bool) -> None:
     with running(tmp_path) as pair:
-        pair.compare("start")
+        pair.compare("startup")
         for step in STEPS if campaign else EVERYDAY:
             step(pair)
 
 
 def come_back(pair: Pair, broker_id: int) -> None:
-    """The broker starts again, and all replicas on it are in sync again."""
+    """Restart the broker, and wait until all its replicas are in sync."""
     pair.both(lambda side: side.brokers[broker_id].start())
-    pair.until(lambda side: side.fully_in_sync(), "all in sync")
+    pair.until(lambda side: side.fully_in_sync(), "all replicas in sync")
 
 
 def plan(pair: Pair, targets: dict[tuple[str, int], list[int]]) -> str:
-    """A file for kafka-reassign-partitions."""
+    """Write a file for kafka-reassign-partitions."""
     partitions = [
         {"topic": topic, "partition": index, "replicas": replicas}
         for (topic, index), replicas in targets.items()

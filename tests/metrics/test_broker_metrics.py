@@ -1,4 +1,4 @@
-"""What a broker counts: requests, their codes and times, what topics take in and give out, its event loop."""
+"""Request, error, time, topic and event loop metrics of a broker."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_invalid_records_are_counted_by_cause(broker: KafkaBroker, connection: C
     ):
         key = f"{TOPIC}{name}_total"
         assert (seen.value(key) or 0) - (before.value(key) or 0) == count, name
-        # As Kafka's, they are those of all topics.
+        # As in Apache Kafka, these metrics exist only for all topics together.
         assert seen.value(key, topic="wrong") is None
 
 
@@ -161,7 +161,7 @@ def test_requests_are_counted_by_error_code(broker: KafkaBroker, connection: Con
     assert grown(f"{REQUESTS}requests_total", request="Metadata", version="9") == 3
     for error in ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"):
         assert grown(f"{REQUESTS}errors_total", request="Metadata", error=error) == 3
-    # In Prometheus's own format a counter's name is as it stands; its parser here takes _total for a suffix.
+    # Prometheus's text format has the counter's name unchanged; the parser appends _total.
     assert grown(f"{REQUESTS}totaltimems_count_total", request="Metadata") == 3
 
 
@@ -172,14 +172,14 @@ def test_the_wait_of_a_fetch_counts_as_remote_time(broker: KafkaBroker, connecti
     def parked() -> float | None:
         return Scrape(broker.control.url).value("kafka_compat_parked_requests")
 
-    wait_until(lambda: parked() == 1, 20, "the fetch is parked")
+    wait_until(lambda: parked() == 1, 20, "the waiting fetch")
     purgatory = {"delayedOperation": "Fetch"}
     seen = Scrape(broker.control.url)
     assert seen.value("kafka_server_delayedoperationpurgatory_purgatorysize", **purgatory) == 1
     time.sleep(0.3)  # the time in purgatory that is measured
     produce(broker.bootstrap_servers, "empty", [1_000])
     connection.finish(ApiKey.FETCH, 12)
-    wait_until(lambda: parked() == 0, 20, "the fetch is answered")
+    wait_until(lambda: parked() == 0, 20, "the end of the fetch")
     seen = Scrape(broker.control.url)
     for request in ("Fetch", "FetchConsumer"):
         labels = {"request": request, "quantile": "0.999"}
@@ -199,7 +199,7 @@ def test_replication_bytes_are_counted() -> None:
 
         produced = Scrape(cluster.control.url).value(f"{TOPIC}bytesin_total", topic="copied") or 0
         assert produced > 0
-        wait_until(lambda: value("replicationbytesin") >= 2 * produced, 30, "both followers have it")
+        wait_until(lambda: value("replicationbytesin") >= 2 * produced, 30, "replication to both followers")
         assert value("replicationbytesout") == value("replicationbytesin")
         seen = Scrape(cluster.control.url)
         followers = [
@@ -218,7 +218,7 @@ def test_replication_bytes_are_counted() -> None:
         def shrinks() -> float | None:
             return Scrape(cluster.control.url).value("kafka_server_replicamanager_isrshrinks_total")
 
-        wait_until(lambda: (shrinks() or 0) >= 1, 30, "the ISR has shrunk")
+        wait_until(lambda: (shrinks() or 0) >= 1, 30, "the ISR change")
 
 
 def settings(folder: Path, **more: str) -> BrokerConfig:
@@ -255,7 +255,7 @@ def test_only_a_sample_of_requests_is_timed() -> None:
     requests.pace(1.0)
     assert requests.every == 1
     assert requests.next_timed == requests.count + 1
-    # After a quiet second very many come at once.
+    # Many requests arrive at once after a quiet second.
     before = requests.count
     timed = 0
     for _ in range(10_000):

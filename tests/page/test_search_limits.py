@@ -1,5 +1,5 @@
-"""How much one request of a search does, and what others wait meanwhile: of a million small records in a
-campaign, of fewer each day.
+"""Limits of a search request: duration, memory, and delay of other requests. A campaign searches a million
+small records, a daily run fewer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECORDS = campaign.rounds(100_000, 1_000_000)
 CODECS = ["none", "zstd"] if campaign.enabled() else ["zstd"]
 PARTITIONS = 3
 REQUEST_S_MAX = campaign.rounds(10, 3)
-# Every day other tests run beside these.
+# Daily runs share the machine with other tests.
 STALL_MS_MAX = campaign.rounds(250, 20)
 MEMORY_MAX = 200 * 1024 * 1024
 
@@ -52,11 +52,11 @@ def served(
 @pytest.mark.parametrize(
     ("what", "query"),
     [
-        ("bytes that are nowhere", {"value": "needle"}),
-        ("bytes that are nowhere, newest first", {"value": "needle", "order": "newest"}),
-        ("a key that is compared in each record", {"key_how": "null"}),
-        ("the same, newest first", {"key_how": "null", "order": "newest"}),
-        ("values that are everywhere, one of them meant", {"value": f"value {RECORDS - 1} of", "key": "9"}),
+        ("absent bytes", {"value": "needle"}),
+        ("absent bytes, newest first", {"value": "needle", "order": "newest"}),
+        ("a condition on every key", {"key_how": "null"}),
+        ("a condition on every key, newest first", {"key_how": "null", "order": "newest"}),
+        ("a value in one record of many similar ones", {"value": f"value {RECORDS - 1} of", "key": "9"}),
     ],
 )
 def test_searching_all_records_uses_bounded_time_and_memory(
@@ -81,7 +81,7 @@ def test_searching_all_records_uses_bounded_time_and_memory(
         f"{bystander.worst_ms:.1f} ms at most, {bystander.worst_wall_ms:.1f} ms with the waiting for a "
         f"processor; memory grew by {(broker.resident_bytes() - before) / 1e6:.0f} MB"
     )
-    # Backwards, some may be read twice: a window that turns out to be too large begins anew.
+    # A backward search may read some records twice, because it restarts a window that is too large.
     assert RECORDS <= seen <= 1.1 * RECORDS and found == ("value" in query and "key" in query)
     assert max(took_s) < REQUEST_S_MAX
     assert bystander.worst_ms < STALL_MS_MAX

@@ -1,4 +1,4 @@
-"""What the overview says of a cluster that is not well."""
+"""Problems in a cluster, as reported on the overview page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_out_of_sync_replicas_are_reported(cluster: KafkaCluster) -> None:
     assert site.data("overview")["is_well"]
     leader = cluster.control.partition("t")["leader"]
     cluster.control.shrink_isr("t", broker=3 - leader)
-    wait_until(lambda: not site.data("overview")["is_well"], 20, "trouble")
+    wait_until(lambda: not site.data("overview")["is_well"], 20, "a reported problem")
     (problem,) = site.data("overview")["problems"]
     assert (problem["kind"], problem["subjects"]) == ("under-min-isr", ["t-0"])
     assert "fewer in-sync replicas than min.insync.replicas" in site.get("overview").shown
@@ -39,7 +39,7 @@ def test_out_of_sync_replicas_are_reported(cluster: KafkaCluster) -> None:
     brokers = {each["id"]: each for each in site.data("brokers")["brokers"]}
     assert brokers[3 - leader]["replicas_not_in_sync"] == 1
     cluster.control.restore_isr("t", broker=3 - leader)
-    wait_until(lambda: site.data("overview")["is_well"], 20, "all is well")
+    wait_until(lambda: site.data("overview")["is_well"], 20, "a healthy cluster")
 
 
 def test_a_lost_broker_is_reported() -> None:
@@ -47,10 +47,10 @@ def test_a_lost_broker_is_reported() -> None:
         site = Site.of(cluster)
         cluster.create_topic("t", replication_factor=2)
         cluster.control.break_disks(broker=2, failed=True)
-        # It is noticed when it is written to.
+        # The broker detects the failure at the next write.
         produce(cluster.bootstrap_servers, "t", [1_000])
-        wait_until(lambda: site.data("overview")["brokers"] == 1, 30, "it has stopped")
-        wait_until(lambda: not site.data("overview")["is_well"], 30, "trouble")
+        wait_until(lambda: site.data("overview")["brokers"] == 1, 30, "the shutdown of the broker")
+        wait_until(lambda: not site.data("overview")["is_well"], 30, "a reported problem")
         problems = {each["kind"]: each for each in site.data("overview")["problems"]}
         assert problems["broker-not-up"]["subjects"] == ["2"]
         assert "t-0" in problems["under-replicated"]["subjects"]
@@ -75,12 +75,12 @@ def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
         assert site.data("overview")["is_well"]
         Control(url).break_disks(log_dir=folders[1], failed=True)
         create_topic(broker.address, "t", 4)
-        wait_until(lambda: site.data("overview")["not_ready"], 30, "trouble")
+        wait_until(lambda: site.data("overview")["not_ready"], 30, "a reported problem")
 
         def kinds() -> list[str]:
             return [each["kind"] for each in site.data("overview")["problems"]]
 
-        # Partitions that were to be created there have no leader.
+        # Partitions that would have been created in the failed directory have no leader.
         wait_until(lambda: kinds() == ["no-leader", "log-dir-failed"], 30, "both problems")
         told = site.data("overview")
         assert told["not_ready"] == ["broker 1: 1 of its 2 log directories have failed"]
@@ -98,7 +98,7 @@ def test_offsets_beyond_the_end_are_reported(cluster: KafkaCluster) -> None:
 
 
 def test_the_web_console_shows_the_state_of_a_restored_broker() -> None:
-    """As after the restoring of a snapshot: the page looks at what is there now."""
+    """After a snapshot is restored, the web console shows the restored state."""
     with KafkaBroker(PAGE) as broker:
         site = Site.of(broker)
         broker.create_topic("before")
@@ -116,5 +116,5 @@ def test_the_web_console_shows_the_state_of_a_restored_broker() -> None:
                     stranger.recv(100)
             return bool(site.rows("refused", "refused"))
 
-        wait_until(is_noticed, 30, "its new server tells of refusals")
+        wait_until(is_noticed, 30, "the rejected connection")
         assert "Traceback" not in broker.log

@@ -1,5 +1,5 @@
-"""Brokers in processes of their own on a ZooKeeper: what each tells, and that together they tell the whole,
-also where a group's coordinator is not the leader of what it reads.
+"""Broker processes on a ZooKeeper: the metrics of each broker, and their union. A group's coordinator may
+differ from the leaders of the partitions that the group reads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ AGES_S = (300, 200, 100)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
     overrides = {"kafka.compat.http.listener": "http://127.0.0.1:0"}
     folder = tmp_path_factory.mktemp("cluster")
-    # Nobody takes over from a broker that is paused for some seconds.
+    # A session timeout long enough that a broker may be paused for several seconds without losing its
+    # partitions.
     with FaultCluster(folder, overrides=overrides, session_timeout_ms=30_000) as running:
         yield running
         for broker in running.brokers.values():
@@ -39,7 +40,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
 
 
 def filled(cluster: FaultCluster, topic: str) -> int:
-    """Three records in each partition, in batches of all kinds; since when (ms) their ages count."""
+    """Write three records to each partition, in batches of all kinds. Return the current time in ms, to which
+    their ages are relative.
+    """
     cluster.create_topic(topic, PARTITIONS)
     now_ms = int(time.time() * 1000)
     for partition in range(PARTITIONS):
@@ -54,7 +57,7 @@ def filled(cluster: FaultCluster, topic: str) -> int:
 
 
 def groups(cluster: FaultCluster, topic: str) -> dict[str, int]:
-    """Groups that have committed the same offset everywhere, with it."""
+    """Commit the same offset for all partitions in each group. Map each group to its offset."""
     found = {f"{topic}-{number}": number % (len(AGES_S) + 1) for number in range(GROUPS)}
     for group, offset in found.items():
         commit(
@@ -97,7 +100,7 @@ def test_each_group_is_exported_by_its_coordinator(cluster: FaultCluster) -> Non
         assert seen.value("kafka_consumergroup_current_offset_sum", **of_group) == PARTITIONS * offset
         assert seen.value("kafka_consumergroup_lag_sum", **of_group) == PARTITIONS * lag
         assert seen.value("kafka_consumergroup_lag_seconds_max", consumergroup=group) == max(ages_s)
-    assert len(coordinators) > 1, "the groups are not all in one place"
+    assert len(coordinators) > 1, "all groups have the same coordinator"
     for broker_id in BROKER_IDS:
         assert get_json(url(cluster, broker_id), "/ready") == (200, {"ready": True})
 
@@ -188,4 +191,4 @@ def test_a_leader_that_does_not_respond_is_omitted(cluster: FaultCluster) -> Non
             any(each.value("kafka_consumergroup_lag_sum", **of) is not None for each in seen) for of in at
         )
 
-    wait_until(whole, 30, "all is told again", 0.2)
+    wait_until(whole, 30, "metrics of all groups", 0.2)

@@ -1,4 +1,4 @@
-"""The page shows what its principal may see, and no more."""
+"""Authorization of the web console: it shows only resources that its principal may describe."""
 
 from __future__ import annotations
 

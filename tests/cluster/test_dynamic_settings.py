@@ -1,4 +1,4 @@
-"""Settings that are changed through one broker take effect on all of them."""
+"""Dynamic settings: a change through one broker takes effect on all brokers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def alter(
 
 
 async def test_topic_settings_apply_on_every_broker(cluster: EmbeddedCluster) -> None:
-    """The leader refuses records by a limit that another broker was told."""
+    """The leader enforces a record size limit that was changed through a different broker."""
     await cluster.create_topic("t")
     leader = cluster.leader("t")
     other = next(broker_id for broker_id in cluster.brokers if broker_id != leader)
@@ -79,7 +79,9 @@ async def test_broker_settings_apply_to_all_brokers_or_to_a_single_one(cluster: 
 
 
 async def test_a_topic_setting_can_enable_unclean_elections(cluster: EmbeddedCluster) -> None:
-    """The controller hears what any broker was told, and a partition without a leader gets one at once."""
+    """The controller applies a change made through any broker, and elects a leader for the offline partition
+    at once.
+    """
     await cluster.create_topic("t", replicas=2)
     leader = cluster.leader("t")
     partition = cluster.controller.metadata.partition("t", 0)
@@ -90,7 +92,7 @@ async def test_a_topic_setting_can_enable_unclean_elections(cluster: EmbeddedClu
     await until(lambda: cluster.isr("t") == {leader})
     await cluster.stop_broker(leader, controlled=False)
     await cluster.start_broker(follower)
-    # A controller that is elected meanwhile tells of the brokers first, and then of the topics.
+    # A controller elected meanwhile announces the brokers first, and the topics afterwards.
     known = [broker.metadata for broker in cluster.brokers.values()]
     await until(
         lambda: [found.leader for item in known if (found := item.partition("t", 0))] == [-1, -1],
@@ -102,7 +104,7 @@ async def test_a_topic_setting_can_enable_unclean_elections(cluster: EmbeddedClu
 async def test_unreadable_topic_settings_are_read_again(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log that is made meanwhile must not lose what its topic's own settings keep."""
+    """A log that is created meanwhile must not lose records that the topic's settings would retain."""
     path, failures = "/config/topics/t", {broker_id: 2 for broker_id in cluster.brokers}
     for broker_id, broker in cluster.brokers.items():
         get = broker.store.get
@@ -124,7 +126,7 @@ async def test_unreadable_topic_settings_are_read_again(
 
 
 async def test_settings_changed_during_startup_apply(tmp_path: Path) -> None:
-    """It has read its settings by then, and hears of nothing yet."""
+    """The broker has already read its settings, and does not yet receive change notices."""
     tree = EmbeddedMetadataStore(str(tmp_path / "journal"))
 
     async def connect() -> MetadataStore:

@@ -1,4 +1,6 @@
-"""`serve --brokers 3` is there at once: the time from the command to what a client needs."""
+"""Startup time of `serve --brokers 3`, from the command to the first Metadata response and the first
+acknowledged record.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.support.ports import free_port
 from tests.support.servers import PROJECT
 
 TRIES = 5
-"""The best of so many starts counts."""
+"""Number of starts. The fastest one counts."""
 
 _SAMPLE_S = 0.05
 
@@ -36,7 +38,7 @@ def test_three_brokers_serve_a_client_within_a_second_of_startup(tmp_path: Path)
 
 
 def _slowdown() -> float:
-    """How much longer work takes at the moment because others use the machine: 1 when nobody does."""
+    """Return the factor by which other load slows down this process: 1 on an idle machine."""
     started, cpu = time.monotonic(), time.process_time()
     while time.process_time() - cpu < _SAMPLE_S:
         pass
@@ -44,8 +46,9 @@ def _slowdown() -> float:
 
 
 def _start(directory: Path) -> tuple[float, float]:
-    """Seconds from the command to Metadata with three brokers and a controller, and to a record that the
-    leader of a new topic with three replicas acknowledged for all of them."""
+    """Return the seconds from the command to Metadata with three brokers and a controller, and to a record
+    with acks=all in a new topic with three replicas.
+    """
     port = _three_free_ports()
     settings = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
@@ -80,7 +83,7 @@ def _start(directory: Path) -> tuple[float, float]:
 
 
 def _three_free_ports() -> int:
-    """The first of three ports in a row that nobody listens on."""
+    """Return the first of three consecutive free ports."""
     while True:
         port = free_port()
         with contextlib.suppress(OSError), contextlib.ExitStack() as open_ports:
@@ -95,5 +98,5 @@ def _connected(port: int) -> Connection:
         try:
             return Connection(f"127.0.0.1:{port}")
         except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "nobody listens"
+            assert time.monotonic() < deadline, "no broker is listening"
             time.sleep(0.005)  # interval of polling

@@ -1,6 +1,7 @@
-"""The page of a broker with very many topics and groups: how soon it is painted, and how long others wait.
+"""The web console of a broker with many topics and groups: time to the first paint, and delay of other
+requests.
 
-100 of each every day, 1,000 in a campaign.
+100 of each daily, 1,000 in a campaign.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker
 
 MANY = campaign.rounds(100, 1_000)
-# Every day other tests run beside these.
+# Daily runs share the machine with other tests.
 PAINT_MS_MAX = campaign.rounds(3_000, 300)
 STALL_MS_MAX = campaign.rounds(250, 20)
 VIEWS = (
@@ -121,7 +122,7 @@ def test_a_group_with_very_many_partitions_is_served_in_time(served: tuple[Kafka
 
 @contextmanager
 def _watched(broker: KafkaCompatBroker, what: str) -> Iterator[None]:
-    """How long others wait meanwhile."""
+    """Measure the delay of other requests."""
     with Bystander(broker.port, broker.pid, interval_ms=2) as bystander:
         yield
     print(f"{what}: others waited {bystander.worst_ms:.1f} ms at most")

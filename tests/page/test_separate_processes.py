@@ -1,4 +1,4 @@
-"""Brokers in processes of their own on a ZooKeeper: each one's page shows the whole cluster."""
+"""Broker processes on a ZooKeeper: the web console of each broker shows the whole cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_each_process_shows_groups_coordinated_by_other_processes(sites: dict[in
         for row in rows:
             group = site.data("group", name=row["name"])
             assert group["lag"] == 2 * PARTITIONS
-            # The age of what waits is known to the coordinator.
+            # Only the coordinator knows the age of the first uncommitted record.
             assert (group["lag_seconds"] is not None) == (row["coordinator"] == broker_id)
 
 
@@ -88,8 +88,12 @@ def test_a_broker_that_does_not_respond_is_reported_by_name(
             f"broker {last} did not report {what}"
             for what in ("its disks", "the groups that it coordinates", "the partitions that it leads")
         ]
-        # What it reported a moment ago is good enough for a moment.
-        wait_until(lambda: sites[first].data("overview")["missing"] == missing, 30, "it is missed")
+        # Recent reports are cached for a short time.
+        wait_until(
+            lambda: sites[first].data("overview")["missing"] == missing,
+            30,
+            "the paused broker in the list of missing brokers",
+        )
         topic = sites[first].data("topic", name="t")
         known = {row["leader"]: row["end_offset"] for row in topic["list"]["rows"]}
         assert known[last] is None and known[first] == 3

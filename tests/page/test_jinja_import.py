@@ -1,4 +1,4 @@
-"""Who does not have the page does not pay for it."""
+"""Jinja2 is imported only if the web console is enabled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.process import wait_until
 
 
 def is_imported(broker: KafkaBroker) -> bool:
-    """Whether Jinja2 is: it comes with an extension."""
+    """Return whether the broker has imported Jinja2, which loads an extension module."""
     return "markupsafe" in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
@@ -23,4 +23,4 @@ def test_jinja_is_imported_only_for_the_web_console() -> None:
         assert not is_imported(broker)
         assert Site.of(broker).ask("GET", "/ui/topics").status == 404
     with KafkaBroker(PAGE) as broker:
-        wait_until(lambda: is_imported(broker), 30, "the templates are ready")
+        wait_until(lambda: is_imported(broker), 30, "the import of Jinja2")

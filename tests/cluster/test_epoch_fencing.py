@@ -1,5 +1,5 @@
-"""Whoever speaks of the past is refused: old controllers, earlier lives of brokers, and old leaderships. And
-nothing is acknowledged with acks=all before the followers have it.
+"""Fencing: requests from replaced controllers, with earlier broker epochs, or with earlier leader epochs are
+rejected. Records are acknowledged with acks=all only after the followers have them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T0 = TopicPartition("t", 0)
 
 
 class Known:
-    """What the cluster knows of t-0, and requests that speak of it."""
+    """The state of t-0 in the cluster, and requests about it."""
 
     def __init__(self, cluster: EmbeddedCluster, state: PartitionState) -> None:
         self.cluster = cluster
@@ -64,7 +64,9 @@ class Known:
     async def lead(
         self, state: PartitionState, *, controller_epoch: int | None = None, broker_epoch: int | None = None
     ) -> tuple[ErrorCode, list[ErrorCode]]:
-        """The answers of the leader to LeaderAndIsr with that state: of the request, and of t-0."""
+        """Send LeaderAndIsr with this state to the leader. Return the error codes of the request and of
+        t-0.
+        """
         partition = effects.LeaderAndIsrPartition(T0, self.topic_id, state, Replicas(ALL), False)
         effect = effects.SendLeaderAndIsr(
             self._address(broker_epoch), self._epoch(controller_epoch), (partition,), ()
@@ -78,7 +80,7 @@ class Known:
     async def update(
         self, *, controller_epoch: int | None = None, broker_epoch: int | None = None
     ) -> ErrorCode:
-        """The leader's answer to UpdateMetadata that knows no brokers."""
+        """Send UpdateMetadata without live brokers to the leader. Return the error code."""
         address = self._address(broker_epoch)
         effect = effects.SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
         request = wire.update_metadata(9, effect, address.epoch, wire.metadata_topics(effect))
@@ -88,7 +90,7 @@ class Known:
     async def stop(
         self, leader_epoch: int, *, controller_epoch: int | None = None, broker_epoch: int | None = None
     ) -> tuple[ErrorCode, list[ErrorCode]]:
-        """The leader's answers to StopReplica that deletes t-0."""
+        """Send StopReplica to the leader, to delete t-0. Return the error codes of the request and of t-0."""
         stopped = effects.StopReplicaPartition(T0, leader_epoch, True)
         effect = effects.SendStopReplica(
             self._address(broker_epoch), self._epoch(controller_epoch), (stopped,)
@@ -105,7 +107,9 @@ class Known:
         partition_epoch: int | None = None,
         broker_epoch: int | None = None,
     ) -> tuple[ErrorCode, list[ErrorCode]]:
-        """The controller's answers to the leader's proposal that it be in sync alone."""
+        """Send AlterPartition to the controller, with the leader as the only in-sync replica. Return the
+        error codes of the request and of t-0.
+        """
         state = self.state
         change = PartitionData(
             partition_index=0,
@@ -124,12 +128,12 @@ class Known:
         return ErrorCode(answer.error_code), codes
 
     async def stored(self) -> PartitionState:
-        """What the store holds of t-0."""
+        """Return the partition state of t-0 in the store."""
         data, stat = await self.leader.store.get(znodes.partition_state_path("t", 0))
         return znodes.decode_partition_state("t", 0, data, stat.version)
 
     def cut_off_followers(self) -> None:
-        """They live, and fetch t-0 no more."""
+        """Stop the followers' fetches of t-0, without stopping the followers."""
         for broker_id in ALL:
             replicas = self.cluster.brokers[broker_id].replicas
             if broker_id != self.state.leader and replicas.fetching is not None:
@@ -220,7 +224,7 @@ async def test_a_replaced_controller_cannot_write(known: Known) -> None:
 async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
     known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asked asks again, where the controller is then."""
+    """The broker that requested the ids then retries with the new controller."""
     controller = known.cluster.controller
 
     async def over(path: str, watch: object = None) -> None:
@@ -248,7 +252,7 @@ async def test_fetches_with_another_leader_epoch_are_ignored(known: Known) -> No
 
 
 async def fetch(known: Known, broker_id: int, leader_epoch: int, offset: int) -> ErrorCode:
-    """What the leader tells a follower that believes in a leader epoch."""
+    """Fetch from the leader with this leader epoch, and return the error code."""
     partition = FetchPartition(
         partition=0, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=1000
     )

@@ -1,6 +1,7 @@
-"""What is wrong with the broker, the topic or the login is told before Spark starts: no JVM is waited for.
+"""The checks of broker, topics and credentials before Spark starts: errors are reported without waiting for a
+JVM.
 
-Where a JVM would start the tests fail: there is no Java that runs.
+The tests fail if a JVM would be started, because the only Java is a script that fails.
 """
 
 from __future__ import annotations
@@ -36,18 +37,22 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_k
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 BOUND_S = 20.0
-"""For everyday, when the machine has other work: Spark alone would take as long. A campaign measures it."""
+"""Upper bound for a daily run on a busy machine; starting Spark alone would take as long. A campaign measures
+the time.
+"""
 
 
 class Place(NamedTuple):
-    """A broker where alice may do everything, and bob read `open` alone; addresses by the listener's name."""
+    """A broker where alice may do everything and bob may only read `open`. `addresses` maps listener names to
+    addresses.
+    """
 
     server: Server
     addresses: dict[str, str]
     authority: Authority
 
     def config(self, folder: Path, user: str, password: str = "", protocol: str = "SASL_PLAINTEXT") -> str:
-        """A file for --command-config."""
+        """Write a file for --command-config, and return its path."""
         login = f'{_PLAIN} required username="{user}" password="{password or user}";'
         lines = [f"security.protocol={protocol}", "sasl.mechanism=PLAIN", f"sasl.jaas.config={login}"]
         lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self.authority.file}"]
@@ -91,7 +96,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one, but it does not run."""
+    """Set JAVA_HOME to a Java that fails."""
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'a JVM was started' >&2\nexit 1\n")
@@ -100,7 +105,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], line: Sequence[str]) -> str:
-    """What the command says; it ends with 2, in time."""
+    """Return the command's error message. It must exit with code 2 within BOUND_S."""
     began = time.monotonic()
     assert main(["pipeline", *line]) == 2
     assert time.monotonic() - began < BOUND_S
@@ -171,7 +176,7 @@ def _java(place: Place, user: str) -> dict[str, str]:
 def test_every_job_checks_its_topics(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A topic that is missing, at the source or at the target."""
+    """A topic is missing, at the source or at the target."""
     address = place.server.address
     stream = ["--bootstrap-server", address, "--to", str(tmp_path / "job"), "--topic"]
     windows = ["--schema", "a INT", "--window", "1h"]
@@ -198,7 +203,7 @@ def test_every_job_checks_its_topics(
 
 
 def test_the_partitions_of_the_target_are_checked(place: Place) -> None:
-    """What --create will make is not asked for; what it does not make must be there."""
+    """With --create, missing topics are allowed; without it, the topics and enough partitions must exist."""
     there = {"bootstrap.servers": place.server.address}
     with pytest.raises(NotStarted, match=r"open on .* has 3 partitions; 4 are needed"):
         first_look_at_target(there, {"open": 4}, create=False)
@@ -207,7 +212,7 @@ def test_the_partitions_of_the_target_are_checked(place: Place) -> None:
 
 
 def test_settings_specific_to_the_java_client_are_not_checked(place: Place) -> None:
-    """A login by classes, Spark's own tokens; librdkafka's ways that Java has not."""
+    """Login classes, Spark's delegation tokens, and librdkafka settings that the Java client lacks."""
     theirs = {"sasl.mechanism": "AWS_MSK_IAM", "sasl.client.callback.handler.class": "x.Handler"}
     assert first_look({**_java(place, "bob"), **theirs}, topics=["absent"]) is None
     tokens = {name: value for name, value in _java(place, "bob").items() if name != "sasl.jaas.config"}
@@ -218,7 +223,7 @@ def test_settings_specific_to_the_java_client_are_not_checked(place: Place) -> N
 
 
 def test_a_pattern_matches_only_user_topics(place: Place) -> None:
-    """Not for those that the broker keeps for itself, which few may read."""
+    """The pattern does not match internal topics, which most users may not read."""
     make_offsets_topic(place.server.address)
     seen = first_look({"bootstrap.servers": place.server.address}, pattern=".*")
     assert seen is not None and seen.partitions == {"open": 3, "closed": 3}
@@ -233,7 +238,7 @@ def test_one_reachable_address_is_sufficient(place: Place) -> None:
 def test_a_message_is_printed_while_waiting_for_a_slow_broker(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A listener that never answers: it is said at once that it takes time, and at the end what is wrong."""
+    """With a listener that never responds, a message is printed first, and the error at the end."""
     monkeypatch.setattr(looking, "PATIENT_S", 1.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -243,7 +248,7 @@ def test_a_message_is_printed_while_waiting_for_a_slow_broker(
 
 
 def test_settings_of_both_clients_are_translated(place: Place) -> None:
-    """There and back: what Java's client is told, librdkafka is, and so is our own."""
+    """Java client settings are translated to librdkafka settings and back."""
     java = {**_java(place, "bob"), "ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
     java["security.protocol"] = "SASL_SSL"
     native = producer_properties({**java, "max.poll.records": "5"})
@@ -263,7 +268,7 @@ def test_settings_of_both_clients_are_translated(place: Place) -> None:
 def test_the_connection_check_completes_quickly(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the shell, Python's own start included; the campaign's figure is what the documents say."""
+    """The time includes the start of Python. The documentation states the result of the campaign."""
     sasl = place.addresses["SASL"]
     wrong = {
         "address": archive(f"127.0.0.1:{free_port()}", "open", to=tmp_path / "a"),
