@@ -1,4 +1,4 @@
-"""What a guest asks of every API that is served, about every kind of resource in it."""
+"""Requests of a guest to every served API, for every kind of resource."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGAIN = {
 
 
 class Ask(NamedTuple):
-    """A request, and the versions from `low` to `high` that it is for."""
+    """A request, and the range of API versions that it applies to."""
 
     api_key: ApiKey
     request: Plain | Side
@@ -37,12 +37,12 @@ class Ask(NamedTuple):
     high: int = 99
     what: str = ""
     neutral: Callable[[Any], Any] = lambda answer: answer
-    """Takes away what differs between the brokers, and has nothing to do with who may do what."""
+    """Removes differences between the brokers that have nothing to do with authorization."""
 
 
 @dataclass
 class Names:
-    """What the requests of one round are about; the same on both brokers."""
+    """Names of the resources that one round of requests uses, the same on both brokers."""
 
     topic: str
     other: str
@@ -57,12 +57,12 @@ class Names:
     transactional_id: str
     other_id: str
     ids: dict[str, dict[str, UUID]] = field(default_factory=dict)
-    """By topic and side."""
+    """Topic ids by topic and side."""
     identity: dict[str, Plain] = field(default_factory=dict)
-    """By side: the producer of `transactional_id`."""
+    """The producer of `transactional_id`, by side."""
 
     def resources(self) -> list[Resource]:
-        """What a policy may be about."""
+        """Return the resources that a policy may grant permissions for."""
         topics = (
             self.topic,
             self.other,
@@ -83,7 +83,7 @@ class Names:
 
 
 def prepare(admin: Pair) -> Names:
-    """Topics with records, groups with offsets and a transaction that is open, on both brokers."""
+    """Create topics with records, groups with offsets and an open transaction on both brokers."""
     names = Names(
         topic=admin.topic(2),
         other=admin.topic(1),
@@ -118,7 +118,7 @@ def prepare(admin: Pair) -> Names:
 
 
 def _settled(admin: Pair, api_key: ApiKey, version: int, request: Plain | Side) -> list[Plain]:
-    """Ask until no coordinator asks for patience."""
+    """Repeat a request until the coordinators are available."""
     answers: list[Plain] = []
 
     def answered() -> bool:
@@ -136,7 +136,7 @@ def _codes(answer: Any) -> set[int]:
 
 
 def codes_in(answer: Any) -> Iterator[int]:
-    """Every error code in an answer."""
+    """Yield every error code of a response."""
     if isinstance(answer, dict):
         for name, value in answer.items():
             if name.endswith("error_code"):
@@ -173,7 +173,7 @@ def _to_transaction(names: Names, transactional_id: str, topics: list[str]) -> S
 
 
 def everything(names: Names) -> Iterator[Ask]:
-    """One round of requests; those that make or delete things come last."""
+    """Yield one round of requests. Requests that create or delete resources come last."""
     yield from _records(names)
     yield from _metadata(names)
     yield from _groups(names)
@@ -211,7 +211,7 @@ def _records(names: Names) -> Iterator[Ask]:
         ApiKey.FETCH,
         lambda side: by_id(side) | {"replica_id": 7, "replica_state": {"replica_id": 7, "replica_epoch": -1}},
         low=13,
-        high=15,  # Later versions tell who leads (KIP-951).
+        high=15,  # T Later versions report the current leader (KIP-951).
         what="follower",
         neutral=_by_partition,
     )
@@ -234,7 +234,7 @@ def _records(names: Names) -> Iterator[Ask]:
 
 
 def _by_partition(answer: Any) -> Any:
-    """Genuine Kafka has errors last, and their topics a second time."""
+    """Apache Kafka lists errors last, and their topics a second time."""
     found = [
         {**item, "topic": topic["topic"], "topic_id": topic["topic_id"]}
         for topic in answer.pop("responses")
@@ -336,18 +336,15 @@ def _groups(names: Names) -> Iterator[Ask]:
 
 
 def _without_denied_groups(answer: Any) -> Any:
-    """Genuine Kafka tells clients of version 1 nothing of a group that is denied, as if it had no offsets.
-    Ours has the error in each partition, as version 0 has it.
-    """
+    """Apache Kafka omits denied groups from version 1 responses, as if they had no offsets. Our broker
+    returns the error for each partition, as in version 0."""
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     answer["topics"] = [topic for topic in answer["topics"] if set(codes_in(topic)) != {code}]
     return answer
 
 
 def _without_empty_groups(answer: Any) -> Any:
-    """Genuine Kafka forgets groups that nobody but a member without an id has come to when any topic is
-    deleted.
-    """
+    """When any topic is deleted, Apache Kafka removes groups that only a member without an id has joined."""
     answer["groups"] = [item for item in answer["groups"] if not item["group_id"].startswith(NO_GROUP)]
     return answer
 
@@ -488,7 +485,7 @@ def _administration(names: Names) -> Iterator[Ask]:
         "ops": [{"key": "producer_byte_rate", "value": 5.0, "remove": False}],
     }
     yield Ask(ApiKey.ALTER_CLIENT_QUOTAS, {"entries": [quota], "validate_only": True})
-    # Of all users one may ask, too; genuine Kafka fails on that, and never answers, where it is denied.
+    # The request names a user: if a request for all users is denied, Apache Kafka fails and never responds.
     yield Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": [{"name": "nobody"}]})
     deletion = {"name": "nobody", "mechanism": 1}
     yield Ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": [deletion], "upsertions": []})
@@ -501,7 +498,7 @@ def _administration(names: Names) -> Iterator[Ask]:
 
 
 def _between_brokers(names: Names) -> Iterator[Ask]:
-    """Stale all of them, so that nothing comes of those that may be sent."""
+    """Yield inter-broker requests with stale epochs, so that authorized requests change nothing."""
     controller = {"controller_id": 1, "controller_epoch": -1, "broker_epoch": _STALE_EPOCH}
     state = {"partition_index": 0, "controller_epoch": 0, "leader": 1, "isr": [1], "replicas": [1]}
     yield Ask(
@@ -580,7 +577,7 @@ def _making_and_deleting(names: Names) -> Iterator[Ask]:
 
 
 def _made_or_denied(answer: Any) -> Any:
-    """A broker may need a moment to make a topic, and says so."""
+    """Accept temporary errors while the broker is creating a topic."""
     (topic,) = answer["topics"]
     waits = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic["error_code"] in waits:

@@ -1,4 +1,4 @@
-"""The same fetch session on two brokers (KIP-227)."""
+"""Fetch sessions that run identically on two brokers (KIP-227)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tests.conformance.wire import Plain
 
 
 class Session:
-    """The same session on both brokers."""
+    """One fetch session on each of the two brokers."""
 
     def __init__(self, pair: Pair, version: int, topics: dict[str, int], max_wait_ms: int = 0) -> None:
-        """`topics` with the offsets from which they are read."""
+        """Start the session. `topics` maps each topic to its fetch offset."""
         self._pair = pair
         self._version = version
         self._max_wait_ms = max_wait_ms
@@ -22,7 +22,8 @@ class Session:
         self.told = self._ask(topics)
 
     def again(self) -> dict[str, int]:
-        """An incremental fetch: what both are told, by topic the error code."""
+        """Send an incremental fetch, and return the error code of each topic in the response, which must be
+        the same from both brokers."""
         self.told = self._ask({})
         return self.told
 

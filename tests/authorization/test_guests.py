@@ -1,4 +1,4 @@
-"""What somebody who may do little gets of our broker: what a user of it would notice first."""
+"""Responses to a client with few permissions, as a user would notice them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def guest(ours: OurBroker) -> Iterator[Connection]:
 
 @pytest.fixture
 def restricted(ours: OurBroker) -> Iterator[OurBroker]:
-    """Every client is a guest: the libraries come from whatever address they like."""
+    """Our broker, with every client treated as a guest, because client libraries cannot choose their source
+    address."""
     ours.authorizer.everybody_is_a_guest = True
     yield ours
     ours.authorizer.everybody_is_a_guest = False
@@ -94,7 +95,7 @@ def test_the_authorizer_decides_once_per_topic_of_a_request(
 def test_topic_listings_contain_only_topics_that_the_client_may_describe(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
-    """DescribeTopicPartitions, as KRaft's brokers answer it."""
+    """DescribeTopicPartitions responds like a KRaft broker."""
     make(admin, "pages-a", "pages-b", "pages-c")
     ours.authorizer.policy = Policy(granted(**{"pages-b": Operation.READ}))
     names = [{"name": name} for name in ("pages-c", "pages-b", "pages-a", "pages-absent")]
@@ -105,7 +106,7 @@ def test_topic_listings_contain_only_topics_that_the_client_may_describe(
     bits = 1 << Operation.READ | 1 << Operation.DESCRIBE
     assert known["topic_authorized_operations"] == bits
     answer = guest.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": []})
-    assert [item["name"] for item in answer["topics"]] == ["pages-b"], "the others are not even named"
+    assert [item["name"] for item in answer["topics"]] == ["pages-b"], "others are omitted"
 
 
 def test_a_reader_of_a_topic_sees_only_offsets_for_that_topic(
@@ -190,7 +191,7 @@ def _first(consumer: Consumer) -> Any:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
             return message
-    raise AssertionError("no message came")
+    raise AssertionError("no record received")
 
 
 def _first_error(consumer: Consumer) -> int:
@@ -200,4 +201,4 @@ def _first_error(consumer: Consumer) -> int:
         error = None if message is None else message.error()
         if error is not None:
             return int(error.code())
-    raise AssertionError("no error came")
+    raise AssertionError("no error reported")

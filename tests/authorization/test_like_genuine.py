@@ -1,7 +1,7 @@
-"""A guest who may do some things is answered as genuine Kafka 3.9.1 with its AclAuthorizer answers.
+"""Responses to a guest with some permissions, compared with Apache Kafka 3.9.1 with its AclAuthorizer.
 
-Every API is asked about resources that the guest may, may partly and may not use, by policies that chance
-makes; the answers are compared field for field.
+Every API is requested for resources that the guest may use, may partly use or may not use, with random
+policies. All fields of the responses are compared.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _ASKS_NOBODY = {
     ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
 }
-"""Whoever comes by PLAINTEXT gets no delegation token, whatever else it may do."""
+"""APIs that do not consult the authorizer here. Clients on PLAINTEXT listeners get no delegation tokens,
+whatever their permissions."""
 _LEAVES_OUT = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_CLUSTER}
-"""What is denied there is not told of."""
+"""APIs that omit denied resources instead of returning an error."""
 _ELSEWHERE = {
     ApiKey.DESCRIBE_ACLS,
     ApiKey.CREATE_ACLS,
@@ -43,8 +44,8 @@ _ELSEWHERE = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.LIST_CONFIG_RESOURCES,
 }
-"""The store of ACLs is another matter, and ZooKeeper mode has neither DescribeTopicPartitions nor
-ListConfigResources."""
+"""APIs that other tests cover: the ACL store is tested separately, and ZooKeeper mode has neither
+DescribeTopicPartitions nor ListConfigResources."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 
@@ -62,7 +63,8 @@ def test_every_response_matches_genuine_kafkas(brokers: World) -> None:
         aloud: Denials = {}
         for ask in everything(names):
             versions = _versions(brokers, ask)
-            # Old versions cannot tell all that happens, so all and nothing are for the newest.
+            # Use the newest version if the policy grants everything or nothing, because old versions cannot
+            # return every error.
             version = versions[-1] if share in (0, 1) else chance.choice(versions)
             brokers.authorizer.denied_aloud.clear()
             lines, codes = _compare(brokers, ask, version)
@@ -77,18 +79,18 @@ def test_every_response_matches_genuine_kafkas(brokers: World) -> None:
             break
     assert not found, "\n".join(found[:80])
     asked = CLUSTER_SERVED.keys() - _ASKS_NOBODY - _ELSEWHERE
-    assert served >= asked, "never allowed"
-    assert refused >= asked - _LEAVES_OUT, "never denied"
+    assert served >= asked, "some APIs were always denied"
+    assert refused >= asked - _LEAVES_OUT, "some APIs were never denied"
 
 
 def _versions(brokers: World, ask: Ask) -> range:
     versions = brokers.guest.versions(ask.api_key, ask.low, ask.high)
-    assert versions, f"{ask.api_key.name} {ask.low}-{ask.high}: genuine Kafka has none of them"
+    assert versions, f"{ask.api_key.name} {ask.low}-{ask.high}: not supported by Apache Kafka"
     return versions
 
 
 def _compare(brokers: World, ask: Ask, version: int) -> tuple[list[str], set[int]]:
-    """What differs, and the error codes of our answer."""
+    """Return the differences, and the error codes of our response."""
     ours, genuine = brokers.guest.both(ask.api_key, version, ask.request)
     codes = set(codes_in(ours))
     shown = differences(neutral(ask.neutral(ours)), neutral(ask.neutral(genuine)))
@@ -96,15 +98,15 @@ def _compare(brokers: World, ask: Ask, version: int) -> tuple[list[str], set[int
 
 
 def _audited(ours: Denials, genuine: Denials) -> Iterator[str]:
-    """Where the audit logs of a round differ."""
+    """Yield the differences between the audit logs of a round."""
     for api in sorted(ours.keys() | genuine.keys()):
         mine, theirs = ours.get(api, set()), genuine.get(api, set())
         if mine != theirs:
-            yield f"{api}: only we tell of {sorted(mine - theirs)}, only Kafka of {sorted(theirs - mine)}"
+            yield f"{api}: only in ours: {sorted(mine - theirs)}, only in Kafka's: {sorted(theirs - mine)}"
 
 
 def test_telemetry_subscriptions_need_permission_on_the_cluster(brokers: World) -> None:
-    """As with KRaft; genuine Kafka has none of it with ZooKeeper, so there is nothing to compare."""
+    """Like KRaft brokers. ZooKeeper mode has no telemetry subscriptions, so Apache Kafka is not compared."""
     ours = brokers.guest.sides["ours"]
     metrics = {"resource_type": METRICS_CONFIG, "resource_name": "x", "configs": []}
     change = {"resources": [metrics], "validate_only": True}
@@ -120,7 +122,7 @@ def test_telemetry_subscriptions_need_permission_on_the_cluster(brokers: World) 
     brokers.set_policy(Policy({cluster: [Operation.DESCRIBE_CONFIGS]}))
     assert codes() == [31, 0]
     brokers.set_policy(Policy({cluster: [Operation.ALTER_CONFIGS]}))
-    assert codes() == [0, 0], "who may change may see"
+    assert codes() == [0, 0], "permission to alter implies permission to describe"
 
 
 def reading(*topics: str) -> Policy:
@@ -137,21 +139,21 @@ def test_denied_partitions_remain_in_the_fetch_session(brokers: World, version: 
     admin.same(ApiKey.PRODUCE, produced, (8,))
     session = Session(guest, version, {kept: 0, lost: 1})
     assert session.told == {kept: 0, lost: 0}
-    assert session.again() == {}, "nothing is new"
+    assert session.again() == {}, "an incremental fetch without changes is empty"
     brokers.set_policy(reading(kept))
     assert session.again() == {lost: 29}
-    assert session.again() == {lost: 29}, "as often as it asks"
+    assert session.again() == {lost: 29}, "the error is repeated in every fetch"
     admin.same(ApiKey.PRODUCE, produced, (8,))
     assert session.again() == {lost: 29}
     brokers.set_policy(reading(kept, lost))
-    assert session.again() == {lost: 0}, "with the record that came meanwhile"
+    assert session.again() == {lost: 0}, "the record written while access was denied is returned"
     brokers.set_policy(Policy())
     assert session.again() == {kept: 29, lost: 29}
 
 
 @pytest.mark.parametrize("version", [4, 11, 13])
 def test_denied_partitions_do_not_complete_a_waiting_fetch(brokers: World, version: int) -> None:
-    """Otherwise a consumer of both would ask again and again, as fast as it can."""
+    """Otherwise, a consumer of both partitions would send fetch requests in a tight loop."""
     may, must_not = brokers.admin.topic(), brokers.admin.topic()
     brokers.set_policy(reading(may))
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9999}

@@ -1,4 +1,4 @@
-"""A request that names very much takes turns with others while it is decided what of it may be."""
+"""Authorization of requests with many topics: checking them yields to the event loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TOPICS = 50
 
 
 class Slow:
-    """Denies everything, after a while."""
+    """An authorizer that is slow, and denies everything."""
 
     def allows(self, *_: object, **__: object) -> bool:
-        time.sleep(TURN_S / 4)  # the decision is slow
+        time.sleep(TURN_S / 4)  # T simulates a slow authorization check
         return False
 
     allows_any = allows
@@ -45,7 +45,7 @@ async def test_authorizing_many_topics_of_a_produce_request_yields_to_the_event_
     response: Any = produce.function(ctx, request)
     assert isinstance(response, Coroutine)
     answer = await response
-    assert others > 5, "requests of others came in between"
+    assert others > 5, "other callbacks run during the authorization checks"
     codes = [topic.partition_responses[0].error_code for topic in answer.responses]
     assert codes == [29] * _TOPICS
     work.close()

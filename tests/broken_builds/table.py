@@ -1,4 +1,4 @@
-"""Builds that are broken on purpose, each with the test that notices."""
+"""Deliberately broken builds, each with the test that detects it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKENS = "tests/security/tokens/"
 
 
 class BrokenBuild(NamedTuple):
-    """One change of the source, `right` to `wrong`, and the test that must fail by it."""
+    """A source change from `right` to `wrong`, and the test that must fail with it."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""From when on quotas are obeyed, and by whom."""
+"""Quotas: when they take effect, and for which clients, brokers and connections."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def address_of(broker: Broker) -> str:
 
 
 async def test_quota_stages_are_not_installed_without_quotas(lone: Broker) -> None:
-    """They come with the first quota and go with the last; what is under way ends as it began."""
+    """The stages are installed with the first quota and removed with the last. Requests in progress finish as
+    they started."""
     address = address_of(lone)
     running = lone._running
     assert running is not None
@@ -75,7 +76,7 @@ async def test_quota_stages_are_not_installed_without_quotas(lone: Broker) -> No
 async def test_an_unreadable_quota_does_not_affect_the_others(
     lone: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Genuine tools write the nodes of ZooKeeper themselves, and so may others."""
+    """Kafka's tools write the ZooKeeper nodes directly, and so may other programs."""
     store = lone.services.store
     await store.ensure("/config/clients")
     for name, payload in (
@@ -120,7 +121,7 @@ def test_kafka_configs_can_set_quotas(start_broker: StartBroker) -> None:
 
 
 def test_quotas_apply_on_genuine_brokers_of_the_cluster(tmp_path: Path) -> None:
-    """Whichever is told, all obey, each for itself."""
+    """A quota set through any broker applies on all brokers, each broker enforcing it separately."""
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "1"})
     genuine.start()
     assert genuine.zookeeper is not None
@@ -129,7 +130,7 @@ def test_quotas_apply_on_genuine_brokers_of_the_cluster(tmp_path: Path) -> None:
     try:
         alter(genuine.address, ("", "before"), request_percentage=0.000001)
         ours.start()
-        assert metadata_throttled_ms(ours, "before") == 1000, "what was stored before it came"
+        assert metadata_throttled_ms(ours, "before") == 1000, "quotas stored before the broker started apply"
         for told, obeying in ((genuine, ours), (ours, genuine)):
             client = unique("client ~*%")
             alter(told.address, ("ANONYMOUS", client), request_percentage=0.000001)
@@ -149,11 +150,8 @@ def metadata_throttled_ms(broker: KafkaCompatBroker | GenuineKafka, client: str)
         return told
 
 
-# Connections
-
-
 def connect(address: str) -> bool:
-    """Whether a new connection is served."""
+    """Return whether the broker serves a new connection."""
     with Connection(address) as connection:
         try:
             connection.ask(ApiKey.API_VERSIONS, 0, {})
@@ -166,7 +164,7 @@ def limit_address(address: str, host: str | None, rate: float) -> None:
     ops = [{"key": "connection_creation_rate", "value": rate, "remove": False}]
     entry = {"entity": [{"entity_type": "ip", "entity_name": host}], "ops": ops}
     while True:
-        # The hand, too, comes from there.
+        # This connection comes from the limited address too, so the broker may close it.
         with suppress(Closed), Connection(address) as connection:
             request = {"entries": [entry], "validate_only": False}
             answer = connection.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
@@ -175,7 +173,7 @@ def limit_address(address: str, host: str | None, rate: float) -> None:
 
 
 def test_connections_are_accepted_within_the_rate_limit_of_their_address(start_broker: StartBroker) -> None:
-    """Those who come too fast are left alone for a while and closed; others are served."""
+    """Connections above the rate are delayed and then closed; all others are served."""
     broker = start_broker({"quota.window.num": "3"})
     limit_address(broker.address, None, 20)
     began_s = time.monotonic()
@@ -184,7 +182,8 @@ def test_connections_are_accepted_within_the_rate_limit_of_their_address(start_b
     assert 40 < served.count(True) <= 20 * (2 + took_s) * 1.1
     assert False in served
     limit_address(broker.address, "127.0.0.1", 1000)
-    # An address may have a rate of its own; by the other one so many cannot come at once.
+    # Addresses can have individual rates. At the default rate, the broker would not serve this many
+    # connections at once.
     wait_until(lambda: all(connect(broker.address) for _ in range(50)), 10, "50 connections at once")
 
 
@@ -199,9 +198,9 @@ def test_listeners_are_paused_when_connections_exceed_the_rate_limit(
     began_s = time.monotonic()
     count = 0
     while time.monotonic() - began_s < 3:
-        assert connect(broker.address), "all are served, some later"
+        assert connect(broker.address), "every connection is served, possibly after a delay"
         count += 1
-    assert 54 <= count <= 66, "20 a second"
+    assert 54 <= count <= 66, "20 connections per second"
 
 
 @contextmanager
@@ -217,7 +216,7 @@ def open_connections(address: str, count: int) -> Iterator[list[Connection]]:
 
 
 def test_a_connection_waits_until_a_slot_is_free(tmp_path: Path) -> None:
-    """As with Kafka; other listeners have slots of their own."""
+    """Like Apache Kafka. Every listener has its own slots."""
     port, other_port = free_port(), free_port()
     settings = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},OTHER://127.0.0.1:{other_port}",
@@ -240,7 +239,8 @@ def test_a_connection_waits_until_a_slot_is_free(tmp_path: Path) -> None:
 
 
 def test_an_inter_broker_connection_takes_over_the_slot_of_an_idle_client(tmp_path: Path) -> None:
-    """On a listener of theirs: who was idle for the longest elsewhere has to go for them."""
+    """On the inter-broker listener: the broker closes the connection that was idle longest on another
+    listener."""
     port, other_port = free_port(), free_port()
     settings = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},OTHER://127.0.0.1:{other_port}",
@@ -264,7 +264,8 @@ def test_an_inter_broker_connection_takes_over_the_slot_of_an_idle_client(tmp_pa
 
 
 def test_produce_requests_in_old_versions_are_throttled(start_broker: StartBroker) -> None:
-    """Its answer comes at once, and the connection is muted: nothing depends on the client (KIP-219)."""
+    """The response is sent immediately and the connection is muted, so throttling does not depend on the
+    client (KIP-219)."""
     broker = start_broker({"quota.window.num": "3"})
     create_topic(broker.address, "t")
     alter(broker.address, ("", "old"), producer_byte_rate=10_000)

@@ -1,5 +1,5 @@
-"""Brokers that are started with closed or broken streams, other encodings, and settings that a template left
-empty."""
+"""Brokers started with closed or broken standard streams, unusual encodings, and settings that a template
+left empty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 class Started:
-    """`serve` run by a shell, with streams and an environment of the test's."""
+    """A `serve` process started by a shell, with the test's streams and environment."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Started:
         )
 
     def serves(self) -> None:
-        """Wait until it does."""
-        wait_until(self._answers, 30, "a broker that serves")
+        """Wait until the broker serves requests."""
+        wait_until(self._answers, 30, "a response from the broker")
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, self.process.communicate()
@@ -57,11 +57,11 @@ class Started:
             return False
 
     def open_on(self, descriptor: int) -> str:
-        """What this descriptor of its process leads to."""
+        """Return the file that the process has open as `descriptor`."""
         return os.readlink(f"/proc/{self.process.pid}/fd/{descriptor}")
 
     def stop(self) -> tuple[int, str, str]:
-        """Exit code and what it printed."""
+        """Stop the process, and return its exit code, stdout and stderr."""
         self.process.terminate()
         out, errors = self.process.communicate(timeout=20)
         return self.process.returncode, os.fsdecode(out or b""), os.fsdecode(errors)
@@ -124,7 +124,7 @@ def test_non_ascii_names_are_accepted_and_shown_escaped(
 
 
 def test_a_name_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
-    """No response to a client could hold it; Java cannot name such a path either."""
+    """No response to a client could contain the name, and Java cannot represent such a path."""
     name = os.fsdecode(os.fsencode(tmp_path) + b"/d\xe9")
     assert f"--override: log.dirs={tmp_path}/d\\udce9 is not UTF-8" in refusal(f"--override=log.dirs={name}")
     properties = tmp_path / "server.properties"
@@ -134,7 +134,7 @@ def test_a_name_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["log.dirs=", "log.dirs= , ", "log.dir="])
 def test_empty_log_directories_are_rejected(given: str) -> None:
-    """As by genuine Kafka: the default folder may hold the data of another broker."""
+    """As in Apache Kafka: the default directory may hold the data of a different broker."""
     said = refusal(f"--override={given}", "--port", "0")
     name = given.partition("=")[0]
     assert f"configuration {name}: At least one log directory must be defined via log.dirs or log.dir" in said

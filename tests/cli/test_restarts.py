@@ -1,4 +1,4 @@
-"""When a process that died is started again."""
+"""Delays before broker processes that died are restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of day jumps, back and forth: what a broker does at intervals goes on as if it had not."""
+"""Jumps of the wall clock, forward and backward: periodic work of a broker must not be affected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 
 
 class JumpingClock:
-    """A machine whose time of day somebody sets."""
+    """A clock whose wall time tests can set."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
@@ -113,13 +113,14 @@ async def test_the_isr_does_not_depend_on_the_time_of_day(
     clock.jumped_ms = jump_ms
     held = cluster.brokers[leader].replicas.get("t", 0)
     assert held is not None
-    # Twice replica.lag.time.max.ms with records all the time: those who keep up stay, whatever the jump.
+    # Write records for twice replica.lag.time.max.ms: replicas that keep up remain in sync despite the jump.
     async with asyncio.timeout(10):
         for _ in range(30):
             assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
             assert set(held.isr) == {1, 2, 3}
-            await asyncio.sleep(0.1)  # the pace of the records, over longer than replica.lag.time.max.ms
-    # And who does not keep up leaves.
+            # T the interval between records, over longer than replica.lag.time.max.ms
+            await asyncio.sleep(0.1)
+    # A replica that does not keep up leaves the ISR.
     fetching: Any = cluster.brokers[behind].replicas.fetching
     await fetching.close()
     assert await cluster.produce(leader, "t", b"after", acks=1) == ErrorCode.NONE

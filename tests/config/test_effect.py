@@ -1,4 +1,4 @@
-"""The table of settings with an effect stays true: what it names, the code asks for."""
+"""Settings documented as having an effect: each must be read in the sources."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from kafka_compat.config.topic_table import SERVER_SYNONYMS
 PACKAGE = Path(__file__).resolve().parents[2] / "kafka_compat"
 TABLES = {"broker_table.py", "topic_table.py", "documentation.py", "own_settings.py"}
 
-#: Asked for by names that are put together of parts.
+#: Settings whose names the sources compose from parts.
 COMPOSED = {
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",

@@ -1,4 +1,4 @@
-"""Environments as the container images of Kafka take them, and what the broker makes of them."""
+"""Environment variables of Kafka's container images, and the resulting broker settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OWN = Path(__file__).parents[2] / "image" / "root" / "etc" / "kafka-compat" / "s
 
 
 def configured(**environment: str) -> BrokerConfig:
-    """What a container has with these variables."""
+    """Return the settings of a container with these variables."""
     return load([str(OWN)], (), environment)
 
 
@@ -70,7 +70,7 @@ def test_advertised_listeners_are_bound_if_no_listeners_are_given() -> None:
 
 
 def test_only_advertised_listeners_are_bound() -> None:
-    """Nobody who asks for TLS gets a listener without."""
+    """A container configured only for TLS must not get a plaintext listener."""
     config = configured(
         KAFKA_ADVERTISED_LISTENERS="SSL://kafka:9093", KAFKA_SECURITY_INTER_BROKER_PROTOCOL="SSL"
     )
