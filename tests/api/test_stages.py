@@ -1,4 +1,6 @@
-"""Stages of calls, tested with doubles: what each stage receives, and how its result affects the connection."""
+"""Stages of calls, tested with doubles: the input of each stage, and the effect of its result on the
+connection.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of a broker's loggers (KIP-412), as genuine Kafka 3.9.1 answers for those that both have."""
+"""Levels of a broker's loggers (KIP-412), compared with Apache Kafka 3.9.1 for the loggers that both have."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_requests_for_loggers_of_other_brokers_are_rejected(pair: Pair, broker: 
     request = change((SET, "kafka", "DEBUG"), broker=broker)
     ours, genuine = (side["responses"][0] for side in pair.both(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
     assert ours["error_code"] == genuine["error_code"]
-    # Kafka names itself as the one that it did not expect.
+    # Kafka's message says that it received its own id, 1.
     assert ours["error_message"] == genuine["error_message"].replace("received 1", "received 77")
     pair.same(ApiKey.DESCRIBE_CONFIGS, describe(["kafka"], broker))
 
 
 def test_levels_are_set_described_and_deleted(pair: Pair) -> None:
-    """On the loggers that both have: the root, and `kafka`, by which all of ours can be meant."""
+    """The loggers that both brokers have are the root logger and `kafka`, which stands for all of ours."""
     before = [side["results"][0]["configs"] for side in pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(None))]
     for configs in before:
         assert {"root", "kafka"} <= {config["name"] for config in configs}

@@ -1,4 +1,4 @@
-"""What a console showed, without what every broker chooses for itself: ids, ports, places and times."""
+"""Output of a console without values that differ between brokers: ids, ports, directories and times."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from typing import Any
 _REPLACED = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "UUID"),
     (r"\b[0-9a-f]{32}\b", "ID"),
-    # Of this day; the records of the tests are of November 2023.
+    # Dates of the test run. The records of the tests have dates in November 2023.
     (r"\b20(?!23-)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?( UTC)?", "TIME"),
     (r"\b(?!17000000)1[789]\d{11}\b", "TIME"),
     (r"disk-[12]", "disk"),
-    # Columns are as wide as the longest name in them.
+    # Column widths depend on the longest name.
     (r"[ \t]+", " "),
     (r" ?[-─━+]{3,} ?", " -- "),
     (r" +$", ""),
 )
 _NAMES = ("name", "Name", "topicName", "groupId", "key", "Key")
 _SETTINGS = re.compile(r"[\w.]+=[^\s,]+(,[^\s,]+)+")
-"""Their order is a hash table's."""
+"""Settings whose values are lists in hash table order."""
 Names = Mapping[str, str]
-"""What is shown for what one side alone has: its ports, its folder, its cluster's id."""
+"""Replacements for values that differ between the sides, such as ports, directories and cluster ids."""
 
 
 def lines_of(text: str, names: Names, meant: Iterable[str] = ()) -> list[str]:
-    """Its lines, sorted, as the order of rows is a hash table's; none that matches one of `meant`.
+    """Return the lines of the output, sorted because rows come in hash table order, without lines that match
+    `meant`.
 
-    JSON is shown a value to a line, with the elements of arrays in a fixed order.
+    JSON is converted to one line per value, with array elements in a fixed order.
     """
     for found, shown in names.items():
         text = re.sub(rf"(?<![\w]){re.escape(found)}(?![\w])", shown, text)
@@ -46,7 +47,7 @@ def _rows(text: str) -> list[str]:
 
 
 def _fixed(value: Any) -> Any:
-    """With arrays sorted by what they hold once it is plain."""
+    """Sort arrays by the normalized content of their elements."""
     if isinstance(value, dict):
         return {key: _fixed(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -55,7 +56,7 @@ def _fixed(value: Any) -> Any:
 
 
 def _paths(value: Any, path: str) -> Iterable[str]:
-    """A line for each value that holds no others; an element of an array is called by its name, if any."""
+    """Yield a line for each leaf value. Array elements are identified by their name if they have one."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _paths(item, f"{path}.{key}")
@@ -67,7 +68,7 @@ def _paths(value: Any, path: str) -> Iterable[str]:
 
 
 def _name(item: Any, number: int) -> Any:
-    """What an element of an array is called."""
+    """Return the name or number of an array element."""
     names = [item[key] for key in _NAMES if key in item] if isinstance(item, dict) else []
     return names[0] if names else number
 

@@ -1,5 +1,5 @@
-"""Monitors and consoles show of three brokers of ours what they show of three of genuine Kafka 3.9.1: with
-all of them up, and with one of them gone.
+"""Monitors and consoles with three brokers, compared with three brokers of Apache Kafka 3.9.1: with all
+brokers running, and with one stopped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What monitors and consoles are shown: the brokers of tests/tools in their state, with what these tools show
-beyond it: rights, users, quotas, settings of brokers and topics, static members, compressed records.
+"""Content of the brokers that monitors and consoles show: the state from tests/tools, and in addition ACLs,
+users, quotas, broker and topic settings, static members, and compressed records.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tests.tools.world import FIRST_MS, KEPT
 SHOWN = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "super.users": "User:ANONYMOUS",
-    # Its default is another one here.
+    # Our default differs.
     "queued.max.request.bytes": "500000000",
 }
-"""Settings of the brokers that are shown."""
+"""Settings of the brokers on both sides."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOT, STATIC, DEFAULT = "hot", "static", "--entity-default"
 _ALTERED = (
@@ -42,7 +42,7 @@ _ALTERED = (
 
 
 class Furniture:
-    """Made on the brokers 1 to `brokers` at `address`; the members of a group stay until `close`."""
+    """Content created on brokers 1 to `brokers` at `address`. Group members stay until `close`."""
 
     def __init__(self, address: str, tools: JavaTools, brokers: int = 1) -> None:
         self._admin = AdminClient({"bootstrap.servers": address})
@@ -93,7 +93,7 @@ class Furniture:
             future.result(60)
 
     def _join(self, names: Sequence[str]) -> None:
-        """Static members, which have all partitions of HOT, and have read a part."""
+        """Start static members that own all partitions of HOT and have read some of their records."""
         for name in names:
             settings = {
                 "bootstrap.servers": self._address,
@@ -109,8 +109,8 @@ class Furniture:
             self._members.append(Consumer(settings))
             self._members[-1].subscribe([HOT])
 
-            # One after another, so that there are as many generations on both sides.
-            wait_until(self._have_all, 60, "static members have their partitions")
+            # Members join one at a time, so that both sides have the same number of generations.
+            wait_until(self._have_all, 60, "partition assignment of the static members")
         offsets = [TopicPartition(HOT, number, 5 * number) for number in range(4)]
         for member in self._members:
             mine = {place.partition for place in member.assignment()}

@@ -1,4 +1,4 @@
-"""Tests wait for what clients bring about, and are told when it is so."""
+"""The control API's wait requests, which return as soon as clients reach the expected state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize("running", [KafkaBroker, KafkaCluster], ind
 
 
 class Reading:
-    """A member of a group that reads, in a thread."""
+    """A group member that reads in a thread."""
 
     def __init__(self, broker: KafkaBroker, topic: str) -> None:
         settings = {"group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}

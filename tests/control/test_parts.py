@@ -1,4 +1,4 @@
-"""Faults of single partitions, and answers that are cut off or corrupt."""
+"""Faults for individual partitions, and truncated or corrupt responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEADER = 6
 
 
 def codes(answer: Plain, topics: str, partitions: str, index: str) -> dict[tuple[str, int], int]:
-    """The error of each partition of an answer."""
+    """Return the error code of each partition in a response."""
     return {
         (topic.get("name") or topic["topic"], each[index]): each["error_code"]
         for topic in answer[topics]
@@ -268,4 +268,4 @@ def broker_id(client: Any) -> int:
     try:
         return int(next(iter(client.list_topics(timeout=20).brokers)))
     except KafkaException as error:
-        raise AssertionError("no metadata") from error
+        raise AssertionError("no metadata received") from error

@@ -1,12 +1,13 @@
-"""What a group coordinator knows is what the committed part of its log says, whatever happens: members,
-commits in and outside of transactions, deletions; followers that lag, appends that fail, leaderships that end
-and take with them what was not committed. Chosen by hypothesis.
+"""The state of a group coordinator always equals the state loaded from the committed part of its log.
 
-After every step: the state that is stored equals that of a coordinator that has just loaded the committed
-part of the log, and that of machines which are given every record one by one. Everybody is answered exactly
-once.
+Hypothesis chooses the events: members, commits in and outside of transactions, deletions, lagging followers,
+failed appends, and lost leadership with uncommitted records.
 
-KAFKA_COMPAT_CAMPAIGN=1 makes it long; what it finds is made small by the run after it, without.
+After every step, the stored state must equal the state of a coordinator that has just loaded the committed
+part of the log, and the state of machines that replay every record individually. Every request gets exactly
+one response.
+
+KAFKA_COMPAT_CAMPAIGN=1 runs many examples. To shrink a failing example, run the test again without it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tests.support.steps import result_of
 CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))
 
 PARTITIONS: tuple[TopicPartition, ...] = (("topic", 0), ("other", 0))
-# The first of each is the likely one, so that events meet.
+# The first value is the most likely one, so that events interact.
 groups = st.sampled_from(("g", "g", "h"))
 clients = st.sampled_from(("a", "a", "b", "static"))
 some_partitions = st.sampled_from((PARTITIONS, PARTITIONS[:1], PARTITIONS[1:]))
@@ -47,7 +48,7 @@ Stored = dict[str, tuple[object, object, object]]
 
 
 def stored(machines: Iterable[Group]) -> Stored:
-    """What the machines have from the log, where that is anything at all."""
+    """Return the stored state of the machines that have any."""
     state: Stored = {}
     for group in machines:
         offsets = group.offsets
@@ -70,7 +71,7 @@ def loaded(batches: list[ReplayedBatch]) -> GroupCoordinator:
 
 
 def replayed_one_by_one(batches: list[ReplayedBatch]) -> list[Group]:
-    """No record is skipped."""
+    """Replay every record into new machines, without skipping any."""
     clock = coordinator_of(ReplicatedLog(), ManualScheduler())
     machines: dict[str, Group] = {}
     for batch in batches:
@@ -87,7 +88,7 @@ def replayed_one_by_one(batches: list[ReplayedBatch]) -> list[Group]:
 
 
 class Groups(RuleBasedStateMachine):
-    """What may happen, and what must hold."""
+    """The events, and the invariants."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,11 +225,11 @@ class Groups(RuleBasedStateMachine):
             self.coordinator.forget_partitions(items)
         self.log.replicate(fetched)
 
-    # Time, and the log
+    # Time and the log
 
     @rule(duration_ms=st.sampled_from((100, 5_000, RETENTION_MS)))
     def time_passes(self, duration_ms: int) -> None:
-        # Whoever waits for a record may be told before it is committed.
+        # Requests that wait for a record may time out before it is committed.
         self.has_failed |= duration_ms >= 5_000 and self.log.high_watermark < self.log.end_offset
         self.scheduler.advance(duration_ms)
 
@@ -262,7 +263,7 @@ class Groups(RuleBasedStateMachine):
         self.coordinator.load(0)
         self.scheduler.advance()
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def it_knows_what_a_coordinator_would_load(self) -> None:

@@ -1,12 +1,12 @@
-"""What a transaction coordinator knows is what the committed part of its log says, whatever happens:
-producers that come, go and time out, markers that are late or refused, ids that expire; followers that lag,
-appends that fail, leaderships that end. Chosen by hypothesis.
+"""The state of a transaction coordinator always equals the state loaded from the committed part of its log.
 
-After every step: the state that is stored equals that of a coordinator that has just loaded the committed
-part of the log. Everybody is answered exactly once, and a transaction that was decided is never decided
-otherwise.
+Hypothesis chooses the events: producers that start, stop and time out, delayed or rejected markers, expiring
+ids, lagging followers, failed appends, and lost leadership.
 
-KAFKA_COMPAT_CAMPAIGN=1 makes it long; what it finds is made small by the run after it, without.
+After every step, the stored state must equal the state of a coordinator that has just loaded the committed
+part of the log. Every request gets exactly one response, and the outcome of a transaction never changes.
+
+KAFKA_COMPAT_CAMPAIGN=1 runs many examples. To shrink a failing example, run the test again without it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ partitions = st.sampled_from((("a", 0), ("a", 1), ("b", 0)))
 
 
 class LatePartitions:
-    """MarkerWriter whose partitions answer when `answer` is called."""
+    """A MarkerWriter whose partitions respond when `answer` is called."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[TopicPartition, MarkerCallback]] = []
@@ -82,7 +82,7 @@ def coordinator_of(
 
 
 def stored(coordinator: TransactionCoordinator, version: int) -> dict[str, bytes | None]:
-    """What each id has from the log, as a record: some fields have no room in one of version 0."""
+    """Return the stored state of each id as a record, because version 0 of the format lacks some fields."""
     return {
         key: encode_record(StatusRecord(key, running.machine.stored), version)[1]
         for key, running in coordinator._running.items()
@@ -101,7 +101,7 @@ def loaded(batches: list[ReplayedBatch], version: int) -> TransactionCoordinator
 
 
 class Transactions(RuleBasedStateMachine):
-    """What may happen, and what must hold."""
+    """The events, and the invariants."""
 
     @initialize(version=st.sampled_from((0, 2)))
     def begin(self, version: int) -> None:
@@ -172,7 +172,7 @@ class Transactions(RuleBasedStateMachine):
 
         self.coordinator.end_and_bump(name, identity, committed, -1, self.expect(ended))
 
-    # Time, partitions, and the log
+    # Time, partitions and the log
 
     @rule(duration_ms=st.sampled_from((0, 200, TIMEOUT_MS + 1_000, EXPIRATION_MS)))
     def time_passes(self, duration_ms: int) -> None:
@@ -208,7 +208,7 @@ class Transactions(RuleBasedStateMachine):
             self.coordinator.unload(0)
         assert self.unanswered == 0
         self.log.refuses, self.log.is_under_min_isr = None, False
-        # Their answers come after all, to one who does not ask any more.
+        # The responses of the partitions arrive late, after the coordinator was unloaded.
         late, self.partitions.waiting = self.partitions.waiting, []
         if has_crashed:
             self.start()
@@ -217,7 +217,7 @@ class Transactions(RuleBasedStateMachine):
         for partition, done in late:
             done(partition, ErrorCode.NONE)
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def it_knows_what_a_coordinator_would_load(self) -> None:
