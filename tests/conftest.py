@@ -84,7 +84,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(autouse=True, scope="module")
 def descriptors_given_back() -> Iterator[None]:
-    """Fail if a module leaves many files or sockets open: select() does not support descriptors above 1023."""
+    """Fail if a module leaves many files or sockets open: select() supports no descriptor above 1023."""
     before = _open_descriptors()
     yield
     if _open_descriptors() - before > DESCRIPTORS_LEFT_MAX:

@@ -1,4 +1,6 @@
-"""Values with schemas: of each kind, with references, malicious schemas, and a registry that is down or slow."""
+"""Values with schemas: every kind of schema, references, malicious schemas, and a registry that is down or
+slow.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a disk, or the process, has no room for is refused with errors upon which clients try again, and
-nothing goes offline for it.
+"""Requests that fail for lack of disk space or file descriptors: they return retriable errors, and no
+directory goes offline.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def asking(tmp_path: Path, disk: FullDisk) -> Iterator[Asking]:
 def test_new_topics_and_segments_fail_while_descriptors_are_exhausted(asking: Asking) -> None:
     assert asking.create("t", segment_bytes="1000")[0] == NONE
     assert asking.produce("t") == NONE
-    # Asked before, so that the code that answers is loaded.
+    # Send this request once before the fault, so that the code that handles it is loaded.
     assert asking.directory_errors() == [NONE]
     with failing(asking.broker.pid, ["openat"], "EMFILE"):
         codes = {asking.produce("t") for _ in range(100)}

@@ -1,4 +1,4 @@
-"""The most requested Kafka Improvement Proposals: which are supported, and which test verifies each."""
+"""The most requested Kafka Improvement Proposals: whether each is supported, and the test that verifies it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 class Kip(NamedTuple):
-    """One proposal. `shown_by` is a test, relative to tests/; without one the proposal is not supported.
+    """A proposal. `shown_by` is a test, relative to tests/; a proposal without a test is not supported.
 
-    `api`: if set, the proposal is supported exactly when this API is served.
+    If `api` is set, the proposal is supported exactly when the broker serves this API.
     """
 
     number: int

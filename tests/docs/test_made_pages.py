@@ -1,4 +1,4 @@
-"""Pages that are made from the code say what the code says, and what they say of genuine Kafka is so."""
+"""Generated pages: they are up to date, and their statements about Apache Kafka are correct."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tests.support.servers import PROJECT, GenuineKafka
 
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_pages_are_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text() == made(name), f"docs/{name}: run python -m tests.docs.write"
+    assert (DOCS / name).read_text() == made(name), (
+        f"docs/{name} is out of date: run python -m tests.docs.write"
+    )
 
 
 def test_each_setting_that_kafka_does_not_have_is_explained() -> None:
@@ -51,7 +53,7 @@ def test_apis_listed_as_missing_are_not_served() -> None:
 
 
 def advertised(kafka: GenuineKafka) -> Versions:
-    """What a broker answers to ApiVersions."""
+    """Return the API versions that a broker advertises."""
     answer = Connection(kafka.address).ask(ApiKey.API_VERSIONS, 0, {})
     return {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in answer["api_keys"]}
 

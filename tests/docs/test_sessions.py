@@ -1,4 +1,4 @@
-"""What pages show of a terminal is so: each is done from its first command to its last."""
+"""The terminal sessions in the pages, run from the first command to the last."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tests.support.servers import ZooKeeper
 
 
 def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **files: str) -> None:
-    """Do all of the page, with its addresses moved to free ports. `files` are names for its programs and
-    settings: python="first.py" makes that file of its first program in Python."""
+    """Run all commands of the page, with its ports replaced by free ones. `files` names files to create from
+    the page's code blocks: python="first.py" writes its first Python program to that file.
+    """
     text = (DOCS / page).read_text()
     port = adjacent_ports(3)
     moved = {str(9092 + number): str(port + number) for number in range(3)}
@@ -50,7 +51,7 @@ def test_the_commands_in_operate_print_the_documented_output(tmp_path: Path) -> 
 @pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/pipelines")
 @pytest.mark.timeout(600)
 def test_the_commands_in_spark_print_the_documented_output(tmp_path: Path) -> None:
-    """With the connector's jars of the cache, and not of Maven Central."""
+    """The connector's jars come from the cache instead of Maven Central."""
     folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(folder)
     instead = {
@@ -72,7 +73,7 @@ def test_the_commands_in_troubleshoot_print_the_documented_output(tmp_path: Path
 
 @pytest.mark.timeout(400)
 def test_the_commands_in_migrate_print_the_documented_output(zookeeper: ZooKeeper, tmp_path: Path) -> None:
-    """With Kafka's own start script, as far as there is one: a line that starts its class."""
+    """Kafka's start script is replaced by one that only starts the main class."""
     script = tmp_path / "kafka" / "bin" / "kafka-server-start.sh"
     script.parent.mkdir(parents=True)
     command = shlex.join(java.command("kafka.Kafka", heap="512M"))

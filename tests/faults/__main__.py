@@ -1,4 +1,6 @@
-"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: one run and its table."""
+"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: runs a schedule of faults and prints its
+table.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Producers that write to one broker each, whether it leads or not: who acknowledges in which leader epoch.
+"""Producers that write to a fixed broker whether or not it is the leader, to find out which broker
+acknowledges in which leader epoch.
 
-A client goes where the metadata sends it, and would leave a leader that was replaced alone. These do not: a
-broker that still believes to lead is asked for every partition, again and again, and what it acknowledges
-with acks=all is compared with the log that is left in the end.
+An ordinary client follows the metadata and would leave a replaced leader. These producers keep sending
+records for every partition to a broker that still believes it is the leader. Records acknowledged with
+acks=all are compared with the log at the end.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ _FETCH_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerAcknowledgement:
-    """A broker's word that a record is stored on all in-sync replicas."""
+    """A broker's acknowledgement that a record is stored on all in-sync replicas."""
 
     broker_id: int
     partition: int
     offset: int
     value: bytes
     time_s: float
-    """time.monotonic()"""
+    """The time, from time.monotonic()."""
 
 
 class StubbornProducers:
-    """One for each broker and partition, in a thread of their own; a context manager."""
+    """Producers for every broker and partition, in a separate thread. Use it as a context manager."""
 
     def __init__(self, cluster: FaultCluster, topic: str, partitions: int) -> None:
         self.acknowledged: list[BrokerAcknowledgement] = []
@@ -71,7 +72,7 @@ class StubbornProducers:
         self._thread.join(30)
 
     def acknowledged_since(self, time_s: float) -> bool:
-        """Whether every partition has an acknowledgement of a later time.monotonic()."""
+        """Return whether every partition has an acknowledgement after `time_s`, a value of time.monotonic()."""
         recent = {item.partition for item in list(self.acknowledged) if item.time_s > time_s}
         return len(recent) == self._partitions
 
@@ -99,11 +100,11 @@ class StubbornProducers:
             if offset is not None:
                 now_s = time.monotonic()
                 self.acknowledged.append(BrokerAcknowledgement(broker_id, partition, offset, value, now_s))
-            await asyncio.sleep(_PAUSE_S)  # the pace of the records
+            await asyncio.sleep(_PAUSE_S)  # T interval between records
         await client.close()
 
     async def _produce(self, client: BrokerClient, partition: int, value: bytes) -> int | None:
-        """The offset of the record; None when the broker did not acknowledge it."""
+        """Return the offset of the record, or None if the broker did not acknowledge it."""
         batch = build_batch([Record(timestamp=time.time_ns() // 1_000_000, value=value)])
         data = PartitionProduceData(index=partition, records=batch)
         topics = [TopicProduceData(name=self._topic, partition_data=[data])]
@@ -115,14 +116,14 @@ class StubbornProducers:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record as the log holds it."""
+    """A record in the log."""
 
     leader_epoch: int
     value: bytes
 
 
 def read_log(port: int, topic: str, partition: int) -> dict[int, Stored]:
-    """All committed records of a partition with the leader epochs of their batches, from its leader."""
+    """Read all committed records of a partition from its leader, with the leader epochs of their batches."""
     return asyncio.run(_read_log(port, topic, partition))
 
 
@@ -157,7 +158,7 @@ async def _read_log(port: int, topic: str, partition: int) -> dict[int, Stored]:
 def lost(
     acknowledged: list[BrokerAcknowledgement], logs: Mapping[int, Mapping[int, Stored]]
 ) -> list[BrokerAcknowledgement]:
-    """What was acknowledged, and is not in the logs (by partition) where it was acknowledged."""
+    """Return the acknowledged records that the logs, by partition, do not contain at the acknowledged offset."""
     return [
         item
         for item in acknowledged
@@ -168,7 +169,9 @@ def lost(
 def rivals(
     acknowledged: list[BrokerAcknowledgement], logs: Mapping[int, Mapping[int, Stored]]
 ) -> dict[tuple[int, int], set[int]]:
-    """(partition, leader epoch) → the brokers that acknowledged in it, where they are more than one."""
+    """Return the brokers that acknowledged records, by (partition, leader epoch), where there is more than
+    one.
+    """
     leaders: dict[tuple[int, int], set[int]] = defaultdict(set)
     for item in acknowledged:
         stored = logs[item.partition].get(item.offset)

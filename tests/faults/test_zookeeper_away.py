@@ -1,4 +1,6 @@
-"""ZooKeeper dies or cannot be reached: no two leaders acknowledge in one epoch, and work goes on after."""
+"""ZooKeeper dies or is unreachable: no two leaders acknowledge in the same epoch, and the cluster recovers
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minut
 
 @contextmanager
 def _work(directory: Path, secured: bool) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
-    """A cluster behind proxies with stubborn producers at work. At the end nothing that they were told of is
-    lost, and no two brokers acknowledged in one epoch."""
+    """A cluster behind proxies with stubborn producers. At the end, no acknowledged record may be lost, and
+    no two brokers may have acknowledged in the same epoch.
+    """
     session_timeout_ms = 6000 if campaign.enabled() else 2000
     with FaultCluster(
         directory, session_timeout_ms=session_timeout_ms, proxied=True, secured=secured
@@ -49,7 +52,7 @@ def _work(directory: Path, secured: bool) -> Iterator[tuple[FaultCluster, Stubbo
 
 
 def _wait_acknowledged(producers: StubbornProducers, timeout_s: float) -> float:
-    """Wait until every partition has a new acknowledgement; how long it took, in s."""
+    """Wait until every partition has a new acknowledgement, and return how long it took in seconds."""
     began_s = time.monotonic()
     wait_until(
         lambda: producers.acknowledged_since(began_s), timeout_s, "acknowledgements in every partition"
@@ -58,19 +61,21 @@ def _wait_acknowledged(producers: StubbornProducers, timeout_s: float) -> float:
 
 
 def _resumes(cluster: FaultCluster, producers: StubbornProducers, alive: Sequence[int] = BROKER_IDS) -> None:
-    """Within 15 s every partition is written to, and topics can be created."""
+    """Check that within 15 s, records are acknowledged for every partition, and topics can be created."""
     began_s = time.monotonic()
     wait_until(
         lambda: cluster.registered() == set(alive) and cluster.controller() in alive,
         _RESUMES_S,
-        "all brokers are registered, and one is the controller",
+        "registration of all brokers and a controller",
     )
     registered_s = time.monotonic() - began_s
     _wait_acknowledged(producers, _RESUMES_S)
     written_s = time.monotonic() - began_s
     cluster.create_topic(f"after-{time.time_ns()}", 1, replicas=len(alive))
     created_s = time.monotonic() - began_s
-    print(f"registered after {registered_s:.1f} s, written {written_s:.1f} s, topic made {created_s:.1f} s")
+    print(
+        f"registered after {registered_s:.1f} s, acknowledged {written_s:.1f} s, topic created {created_s:.1f} s"
+    )
     assert created_s <= _RESUMES_S
 
 
@@ -81,7 +86,7 @@ def test_a_broker_isolated_from_zookeeper_is_replaced_and_stops_acknowledging_re
     tmp_path: Path, who: str, secured: bool
 ) -> None:
     if (who == "leader" or secured) and not campaign.enabled():
-        pytest.skip("with --campaign")
+        pytest.skip("only with --campaign")
     with _work(tmp_path, secured) as (cluster, producers):
         controller = cluster.controller()
         leaders = [state.leader for state in cluster.states(_TOPIC).values()]
@@ -91,7 +96,8 @@ def test_a_broker_isolated_from_zookeeper_is_replaced_and_stops_acknowledging_re
         cluster.wait_without(victim, _TOPIC, 30)
         replaced_s = time.monotonic()
         _wait_acknowledged(producers, 30)
-        time.sleep(campaign.rounds(1, 20))  # the isolated broker would acknowledge something within this time
+        # T the isolated broker would acknowledge something within this time
+        time.sleep(campaign.rounds(1, 20))
         late = [
             item
             for item in producers.acknowledged
@@ -110,8 +116,8 @@ def test_all_brokers_recover_after_being_isolated_from_zookeeper(tmp_path: Path,
     with _work(tmp_path, secured) as (cluster, producers):
         for proxy in cluster.proxies.values():
             proxy.silence()
-        wait_until(lambda: not cluster.registered(), 30, "all sessions expired")
-        time.sleep(24)  # the outage lasts longer than the session timeout
+        wait_until(lambda: not cluster.registered(), 30, "expiry of all sessions")
+        time.sleep(24)  # T the outage lasts longer than the session timeout
         _wait_acknowledged(producers, 5)
         for proxy in cluster.proxies.values():
             proxy.resume()
@@ -130,12 +136,12 @@ def test_brokers_recover_after_zookeeper_was_down_for_30_s(
         alive = set(BROKER_IDS)
         victim = cluster.states(_TOPIC)[0].leader
         cluster.zookeeper.kill()
-        time.sleep(15)  # half of the outage
+        time.sleep(15)  # T half of the outage
         _wait_acknowledged(producers, 5)
         if broker_dies:
             cluster.brokers[victim].kill()
             alive.remove(victim)
-        time.sleep(15)  # the other half of the outage
+        time.sleep(15)  # T the other half of the outage
         cluster.zookeeper.start()
         _resumes(cluster, producers, sorted(alive))
         if broker_dies:

@@ -1,4 +1,4 @@
-"""Group records read by the other side: ours by genuine Kafka 3.9.1, and Kafka's by us."""
+"""Compatibility of group records: Apache Kafka 3.9.1 reads ours, and we read Kafka's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ STATIC: Any = {"group_instance_id": "one", "session_timeout_ms": 300_000}
 
 
 def write_group(server: Server) -> tuple[Any, Any]:
-    """A stable group with a static member and offsets; what DescribeGroups and OffsetFetch say of it."""
+    """Create a stable group with a static member and offsets, and return the responses of DescribeGroups and
+    OffsetFetch.
+    """
     peer = Peer(server)
     prepare(peer)
     joined = peer.member(GROUP, **STATIC)
@@ -28,7 +30,7 @@ def write_group(server: Server) -> tuple[Any, Any]:
         (TOPIC, 2): 18,
     }
     peer.commit(8, GROUP, offsets, **membership, group_instance_id="one")
-    # One of them with an expiry of its own, which is a record of another version.
+    # One offset has an explicit expiry, which uses a different version of the record.
     peer.commit(4, GROUP, {(TOPIC, 2): 19}, **membership, retention_time_ms=10_000_000)
     told = read_group(peer)
     peer.close()
@@ -40,7 +42,7 @@ def read_group(peer: Peer) -> tuple[Any, Any]:
 
 
 def move_log(source: Path, target: Path) -> None:
-    """Put the records of the group's partition into another broker's folder."""
+    """Move the log of the group's partition to the other broker's directory."""
     for file in (target / PARTITION).glob("0*"):
         file.unlink()
     for file in (source / PARTITION).glob("0*.log"):
