@@ -20,9 +20,7 @@ from tests.support.servers import PROJECT, GenuineKafka
 
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_pages_are_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text() == made(name), (
-        f"docs/{name} is out of date: run python -m tests.docs.write"
-    )
+    assert (DOCS / name).read_text() == made(name), f"docs/{name}: run python -m tests.docs.write"
 
 
 def test_each_setting_that_kafka_does_not_have_is_explained() -> None:

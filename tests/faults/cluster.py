@@ -259,7 +259,7 @@ class FaultCluster:
                 return False
             return True
 
-        wait_until(is_taken, _RECOVERY_S, f"the controller to accept {topic}", 0.1)
+        wait_until(is_taken, _RECOVERY_S, f"acceptance of {topic}", 0.1)
         wait_until(lambda: len(self.states(topic)) == partitions, _RECOVERY_S, f"creation of {topic}")
         self.wait_in_sync(topic, replicas=replicas)
 

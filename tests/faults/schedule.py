@@ -166,9 +166,7 @@ def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer
     else:
         broker.process.stop(60)
         cluster.start(target)
-    wait_until(
-        lambda: cluster.registered() == set(BROKER_IDS), _ACKNOWLEDGED_S, "registration of all brokers"
-    )
+    wait_until(lambda: cluster.registered() == set(BROKER_IDS), _ACKNOWLEDGED_S, "brokers registered")
     cluster.wait_in_sync(TOPIC)
     _wait_acknowledged(producers)
     outcome.ended_ms = now_ms()

@@ -214,9 +214,7 @@ def _fail_over(cluster: FaultCluster, turn: int, watches: dict[int, StallWatch])
     target = controller if turn % 2 == 0 else next(item for item in BROKER_IDS if item != controller)
     if target == controller:
         cluster.brokers[target].kill()
-        wait_until(
-            lambda: cluster.controller() not in (None, target), 60, "election of a new controller", 0.05
-        )
+        wait_until(lambda: cluster.controller() not in (None, target), 60, "a new controller", 0.05)
     else:
         cluster.brokers[target].process.stop(60)
     cluster.start(target, launched=watches[target].follow)

@@ -97,11 +97,9 @@ def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured:
             stack.callback(member.stop)
         producers = stack.enter_context(_producing(cluster, tmp_path, clients))
         for producer in producers:
-            wait_until(
-                partial(producer.acknowledged_since, 0), 60, f"acknowledgements for {producer.client}", 0.1
-            )
+            wait_until(partial(producer.acknowledged_since, 0), 60, f"records of {producer.client}", 0.1)
         for client, member in zip(clients, members, strict=True):
-            wait_until(partial(_all_committed, member), 60, f"a commit of {client}", 0.2)
+            wait_until(partial(_all_committed, member), 60, f"commit of {client}", 0.2)
         watch = CommitWatch(cluster.bootstrap_servers, _TOPIC, _PARTITIONS, clients)
         watch.start()
         began_ms = now_ms()
@@ -115,9 +113,7 @@ def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured:
         log = read_everything(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
         ends = _ends(log)
         for client, member in zip(clients, members, strict=True):
-            wait_until(
-                partial(_has_committed, member, ends), 60, f"{client} to read and commit all records", 0.2
-            )
+            wait_until(partial(_has_committed, member, ends), 60, f"{client} read and committed all", 0.2)
             wait_until(partial(_is_told, watch, client, ends), 30, f"all commits of {client}", 0.2)
         watch.stop()
     print("\n".join(progress))
@@ -184,7 +180,7 @@ def test_a_spark_stream_survives_a_rolling_restart(spark: Any, tmp_path: Path, s
             assert query.isActive, query.exception()
             return sum(map(len, list(batches.values()))) >= len(log)
 
-        wait_until(all_read, 60, "the stream to read all records", 0.2)
+        wait_until(all_read, 60, "all records read by the stream", 0.2)
         assert query.exception() is None
     print("\n".join(progress))
     rows = [row for batch in batches.values() for row in batch]

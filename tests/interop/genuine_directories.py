@@ -1,4 +1,4 @@
-"""Log directories that Apache Kafka wrote."""
+"""Log directories written by Apache Kafka."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ FEW_INTERNAL_PARTITIONS = {
 
 @dataclass
 class GenuineFolders:
-    """Two copies of one folder, after kill -9 and after a clean stop, and what genuine Kafka served."""
+    """Two copies of a log directory, after kill -9 and after a clean stop, and the content that Apache Kafka
+    served.
+    """
 
     after_kill: Path
     after_clean_stop: Path
     contents: Contents
     broker_id: int
     producer: tuple[int, int]
-    """Id and epoch of an idempotent producer whose records 0 to 9 lie in the topic "sequences"."""
+    """The id and epoch of an idempotent producer whose records 0 to 9 are in the topic "sequences"."""
 
 
 ALL_TOPICS = {**dataset.TOPICS, **dataset.TRANSACTIONAL_TOPICS, "cleaned": (1, dataset.CLEANED)}
 
 
 def is_cleaned(log_dir: Path, topic: str) -> bool:
-    """Whether the cleaner has done all segments but the active one."""
+    """Return whether the cleaner has cleaned all segments except the active one."""
     checkpoint = log_dir / "cleaner-offset-checkpoint"
     active = max(int(file.stem) for file in (log_dir / f"{topic}-0").glob("*.log"))
     return checkpoint.exists() and f"{topic} 0 {active}\n" in checkpoint.read_text()

@@ -1,4 +1,6 @@
-"""Genuine Kafka 3.9.1 starts on a data folder that our broker wrote, and serves all of it; then we go on."""
+"""Log directories of our broker opened by Apache Kafka 3.9.1, which serves all data, and then opened by our
+broker again.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,15 @@ TOPICS = {
 
 @dataclass
 class Handover:
-    """A genuine broker on a folder that ours had written and served."""
+    """An Apache Kafka broker on a log directory that our broker wrote and served."""
 
     ours: KafkaCompatBroker
     contents: Contents
     genuine: GenuineKafka
     producer: tuple[int, int]
-    """Id and epoch of an idempotent producer whose records lie in the topic "sequences"."""
+    """The id and epoch of an idempotent producer whose records are in the topic "sequences"."""
     last_offset: int
-    """Of its last batch."""
+    """The offset of the producer's last batch."""
 
 
 @pytest.fixture(scope="module", params=["after a clean stop", "after kill -9"])
@@ -57,15 +59,15 @@ def handover(
     dataset.write_everything(ours.address)
     dataset.create_topics(ours.address, {name: TOPICS[name] for name in ("sequences", "cleaned")})
     dataset.write_superseded(ours.address, "cleaned")
-    wait_until(lambda: is_cleaned(ours.log_dir, "cleaned"), 30, "our cleaner is through")
-    # What is there stays from now on, so that both can be compared.
+    wait_until(lambda: is_cleaned(ours.log_dir, "cleaned"), 30, "completion of our log cleaner")
+    # Disable cleaning from here on, so that both brokers have the same records.
     ours.overrides["log.cleaner.enable"] = "false"
     with Connection(ours.address) as connection:
         producer = new_producer_id(connection)
         for number in range(BATCHES_OF_IDEMPOTENT_PRODUCER):
             last = _produce(connection, producer, number * 5)
             assert last.error == ErrorCode.NONE
-    # A second life of the broker, so that its leader epochs differ from what a new topic would have.
+    # Restart the broker, so that its leader epochs differ from those of a new topic.
     ours.restart(kill=killed)
     contents = _read(ours.address)
     if killed:
@@ -89,7 +91,7 @@ def handover(
 
 
 def _produce(connection: Connection, producer: tuple[int, int], sequence: int) -> Produced:
-    """Send five records of an idempotent producer from this sequence number on."""
+    """Send five records of an idempotent producer, starting at this sequence number."""
     values = [b"%d" % (sequence + index) for index in range(5)]
     return produce(connection, "sequences", values, producer=(*producer, sequence))
 
@@ -99,7 +101,7 @@ def _read(address: str) -> Contents:
 
 
 def _seed(zookeeper: ZooKeeper, root: str, journal: Path) -> None:
-    """Copy what our tree says of cluster, topics, settings and producer ids into ZooKeeper."""
+    """Copy the cluster id, topics, settings and producer ids from our metadata to ZooKeeper."""
     copy = journal.with_name("copy-of-journal")
     shutil.copy(journal, copy)
     tree = EmbeddedMetadataStore(str(copy))

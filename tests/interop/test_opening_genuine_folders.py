@@ -1,4 +1,4 @@
-"""A data folder that genuine Kafka 3.9.1 wrote opens here with everything that was in it."""
+"""Log directories written by Apache Kafka 3.9.1, which our broker opens with all of their data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 def opened(
     request: pytest.FixtureRequest, genuine_folders: GenuineFolders, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KafkaCompatBroker]:
-    """Our broker on such a folder, told neither broker.id nor how many partitions anything has."""
+    """Our broker on such a directory, configured without broker.id and partition counts."""
     killed = request.param == "after kill -9"
     server = KafkaCompatBroker(tmp_path_factory.mktemp("opened"))
     del server.overrides["broker.id"]
@@ -44,7 +44,7 @@ def _read(server: KafkaCompatBroker) -> Contents:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """All files but the lock."""
+    """Return the contents of all files except the lock."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -65,7 +65,7 @@ def test_records_offsets_ids_and_commits_match_genuine_kafkas(
 
 
 def _without_times_of_cleaned(contents: Contents) -> Contents:
-    # Asked for the compacted topic by time, this restarted Kafka 3.9.1 finds nothing, though it serves
+    # After this restart, Kafka 3.9.1 finds no offsets by time in the compacted topic, although it serves
     # records.
     kept = {key: offset for key, offset in contents.by_time.items() if key[0] != "cleaned"}
     return replace(contents, by_time=kept)

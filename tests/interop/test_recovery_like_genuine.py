@@ -1,4 +1,4 @@
-"""Damaged folders after kill -9: what is left of them, here and with genuine Kafka 3.9.1."""
+"""Recovery of damaged log directories after kill -9: our broker and Apache Kafka 3.9.1 keep the same records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
 RECORDS, BATCH_RECORDS = 800, 10
 SETTINGS = {"segment.bytes": "14000", "index.interval.bytes": "500"}
-"""Five segments of 180 records each, the last of 80."""
+"""Five segments: four of 180 records each, and the last with 80."""
 
 
 class Segments:
@@ -40,7 +40,7 @@ class Segments:
             shutil.copy(file, f"{file}{suffix}")
 
     def cut(self, number: int, size_bytes: int) -> None:
-        # A broker that was killed may have left zeros that it had reserved.
+        # A killed broker may leave preallocated zeros at the end.
         content = self.logs[number].read_bytes().rstrip(b"\0")
         self.logs[number].write_bytes(content[:-size_bytes])
 
@@ -77,7 +77,7 @@ DAMAGES: dict[str, tuple[list[Callable[[Segments], None]], int]] = {
     "swap-begun": ([lambda s: s.copy(1, ".swap")], 800),
     "swap-half-done": ([lambda s: s.rename(1, ".swap")], 800),
 }
-"""What is done to a topic of that name, and how many records genuine Kafka has left."""
+"""The damage to each topic, by topic name, and the number of records that Apache Kafka recovers."""
 
 
 class Left(NamedTuple):

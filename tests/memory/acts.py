@@ -1,4 +1,4 @@
-"""Things that come and go, each by the requests of a client whose names all contain MARK, until its end."""
+"""Actions of clients that create and remove state on a broker. All names contain MARK."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PASSWORD = f"{MARK}-password"
 CLIENT = f"{MARK}-client"
 _SHORT_SESSION_MS = 1000
 _PENDING = (14, 15, 16, 51, 68)
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS and
-NON_EMPTY_GROUP: asked again.
+"""Errors after which a request is repeated: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE,
+NOT_COORDINATOR, CONCURRENT_TRANSACTIONS and NON_EMPTY_GROUP.
 """
 
 
@@ -52,7 +52,9 @@ def connect(place: Place) -> Connection:
 
 
 def settled(connection: Connection, key: ApiKey, version: int, request: Plain, *path: str | int) -> Plain:
-    """The answer once the error code at `path` is none that passes; it must be 0 then."""
+    """Repeat the request while the error code at `path` is temporary, and return the response, whose error
+    code must be 0.
+    """
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         answer = connection.ask(key, version, request)
@@ -62,12 +64,12 @@ def settled(connection: Connection, key: ApiKey, version: int, request: Plain, *
         if found["error_code"] not in _PENDING or time.monotonic() > deadline_s:
             assert found["error_code"] == 0, answer
             return answer
-        time.sleep(0.02)  # interval of retries
+        time.sleep(0.02)  # T retry interval
 
 
 @contextmanager
 def topic(connection: Connection, configs: dict[str, str] | None = None) -> Iterator[None]:
-    """TOPIC, with two partitions, which is deleted in the end."""
+    """Create TOPIC with two partitions, and delete it at the end."""
     listed = [{"name": name, "value": value} for name, value in (configs or {}).items()]
     wanted = {"name": TOPIC, "num_partitions": 2, "replication_factor": 1, "configs": listed}
     answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [wanted], "timeout_ms": 10_000})
@@ -90,7 +92,7 @@ def produce(connection: Connection, records: bytes, error: int = 0, **more: obje
     assert answer["responses"][0]["partition_responses"][0]["error_code"] == error, answer
 
 
-# --- connections
+# Connections
 
 
 def a_connection(place: Place) -> None:
@@ -125,7 +127,7 @@ def a_failed_tls_handshake(place: Place) -> None:
 
 @contextmanager
 def user(place: Place) -> Iterator[Connection]:
-    """A connection of USER, who is deleted in the end."""
+    """Create USER, yield a connection authenticated as that user, and delete the user at the end."""
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), b"salt", 4096)
     upsertion = {"name": USER, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": salted}
     with connect(place) as admin:
@@ -138,7 +140,7 @@ def user(place: Place) -> Iterator[Connection]:
                 client = ScramClient("SCRAM-SHA-256", USER, PASSWORD)
                 login = Login(Connection(place.sasl, client_id=CLIENT), "SCRAM-SHA-256", client)
                 break
-            except Refused:  # the broker has not heard of the user yet
+            except Refused:  # T the broker does not know the user yet
                 assert time.monotonic() < deadline_s
         with login.connection as connection:
             yield connection
@@ -160,7 +162,7 @@ def a_delegation_token(place: Place) -> None:
         request = {"hmac": token["hmac"], "expiry_time_period_ms": -1}
         deadline_s = time.monotonic() + PATIENCE_S
         while (code := connection.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, request)["error_code"]) != 0:
-            # the broker has not heard of the token yet
+            # The broker does not know the token yet.
             assert code == 62
             assert time.monotonic() < deadline_s
 
@@ -182,15 +184,16 @@ def an_acl(place: Place) -> None:
 def a_refused_login(place: Place) -> None:
     connection = Connection(place.sasl, client_id=CLIENT)
     try:
-        # Whom the log told of lately is remembered by name, for some peers and for a while.
+        # Use a name without MARK, because the broker remembers recently logged names of some peers for a
+        # while.
         Login(connection, "SCRAM-SHA-256", ScramClient("SCRAM-SHA-256", "unknown", "wrong"))
     except Refused:
         connection.close()
     else:
-        raise AssertionError("the user is let in")
+        raise AssertionError("the user was authenticated")
 
 
-# --- topics and records
+# Topics and records
 
 
 def a_topic_with_settings(place: Place) -> None:
@@ -248,7 +251,7 @@ def a_move_to_another_log_directory(place: Place) -> None:
             request = {"dirs": [{"path": target, "topics": [{"name": TOPIC, "partitions": [0]}]}]}
             answer = connection.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, request)
             assert answer["results"][0]["partitions"][0]["error_code"] == 0, answer
-            wait_until(partial(_is_in, connection, target), PATIENCE_S, f"the log is in {target}")
+            wait_until(partial(_is_in, connection, target), PATIENCE_S, f"move of the log to {target}")
 
 
 def _is_in(connection: Connection, log_dir: str) -> bool:
@@ -288,7 +291,7 @@ def refused_requests(place: Place) -> None:
         assert connection.ask(ApiKey.METADATA, 7, request)["topics"][0]["error_code"] == 17
 
 
-# --- fetches
+# Fetches
 
 
 def a_fetch_that_waits(place: Place) -> None:
@@ -331,7 +334,7 @@ def a_fetch_session(place: Place) -> None:
         assert connection.ask(ApiKey.FETCH, 11, request | end)["error_code"] == 0
 
 
-# --- groups
+# Groups
 
 
 def _join(connection: Connection, **more: object) -> Plain:
@@ -406,7 +409,7 @@ def a_member_that_leaves_while_it_waits_to_join(place: Place) -> None:
         _delete_group(first)
 
 
-# --- transactions
+# Transactions
 
 
 def _begin(connection: Connection, timeout_ms: int = 60_000) -> Plain:
@@ -449,7 +452,7 @@ def a_transaction_with_offsets(place: Place) -> None:
         path = ("topics", 0, "partitions", 0)
         settled(connection, ApiKey.TXN_OFFSET_COMMIT, 3, request, *path)
         settled(connection, ApiKey.END_TXN, 3, named | {"committed": True})
-        _begin(connection)  # waits for the markers
+        _begin(connection)  # T waits for the markers
         _delete_group(connection)
 
 
@@ -467,11 +470,11 @@ def a_transaction_that_times_out(place: Place) -> None:
             assert time.monotonic() < deadline_s
 
 
-# --- settings of others
+# Quotas
 
 
 def a_quota(place: Place) -> None:
-    # Nothing is sent by this client: the rates of some thousand clients are kept.
+    # This client sends no records, because the broker keeps the rates of some thousand clients.
     who = [{"entity_type": "client-id", "entity_name": f"{CLIENT}-with-quota"}]
     with connect(place) as connection:
         for removes in (False, True):
@@ -480,7 +483,7 @@ def a_quota(place: Place) -> None:
             assert connection.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)["entries"][0]["error_code"] == 0
 
 
-# --- all of it
+# All actions
 
 
 def a_round_of_the_campaign(place: Place) -> None:

@@ -1,9 +1,8 @@
-"""Whatever comes and goes is freed when it ends, though the garbage collector is off, and no registry keeps
-an entry of it.
+"""Memory is freed without the garbage collector after every kind of client action, and no registry keeps an
+entry.
 
-Each test does something with a broker of this process, by names with MARK, and ends it; then nothing in the
-process mentions these names any more, and there are no more objects of any type than after the same thing was
-done before.
+Each test performs an action on a broker in this process, with names that contain MARK. Afterwards, no object
+in the process may mention these names, and repetitions must not increase the number of objects of any type.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def key_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, key_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Place]:
-    # As Kafka's, notices of changed ACLs and tokens stay for 15 minutes.
+    # Notices of changed ACLs and tokens normally stay for 15 minutes, as in Kafka.
     monkeypatch.setattr(following, "NOTICE_MAX_AGE_MS", -1)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
     settings = {**SETTINGS, **keys, **request.param, "log.dirs": f"{tmp_path}/1,{tmp_path}/2"}
@@ -63,9 +62,9 @@ async def place(
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 async def test_repeated_actions_do_not_leak_objects(place: Place, act: Act) -> None:
-    await asyncio.to_thread(act, place)  # makes what is made for the first of its kind
+    await asyncio.to_thread(act, place)  # T creates objects that the first such action needs
     await nothing_left()
-    # Whatever else the broker makes meanwhile, it does not make as often as that, twice.
+    # Other activity of the broker does not create this many objects twice.
     growth = []
     for _ in range(2):
         before = counts()

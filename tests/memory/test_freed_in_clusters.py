@@ -1,4 +1,6 @@
-"""As test_freed, in a cluster of three brokers: replicas, their fetchers, and what the controller does."""
+"""Memory is freed without the garbage collector in a cluster of three brokers: replicas, fetchers and the
+controller's state.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ BROKERS = 3
 
 @pytest.fixture
 async def address(tmp_path: Path) -> AsyncIterator[str]:
-    """Of one of the brokers."""
+    """The address of one of the brokers."""
     replicated = {
         "offsets.topic.replication.factor": str(BROKERS),
         "transaction.state.log.replication.factor": str(BROKERS),
@@ -34,7 +36,7 @@ async def test_deleted_replicated_topics_do_not_leak_objects(address: str) -> No
     async def act() -> None:
         await asyncio.to_thread(churn_once, address, MARK, BROKERS)
 
-    await act()  # makes what is made for the first of its kind
+    await act()  # T creates objects that the first such action needs
     await nothing_left()
     growth = []
     for _ in range(2):

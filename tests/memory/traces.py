@@ -1,8 +1,8 @@
-"""What is left in this process of something that has ended, while the garbage collector is off.
+"""Objects in this process that still refer to deleted resources, with the garbage collector off.
 
-Every name that a test gives to a topic, a group, a client and so on contains MARK. When all of it has ended,
-no object of the process may mention such a name: neither one that something still refers to, such as an entry
-of a registry, nor one that only the garbage collector would free, because it is part of a reference cycle.
+The names of all topics, groups, clients and other resources of a test contain MARK. After they are deleted,
+no object may mention such a name: neither an object that is still referenced, such as an entry of a registry,
+nor one that only the garbage collector would free, because it is part of a reference cycle.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SHOWN_MAX = 5
 
 
 _before: list[Any] = []
-"""What mentions such names from the beginning, such as the report of another test that failed."""
+"""Objects that mention such names from the start, such as the report of an earlier failed test."""
 
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No garbage is collected, and pytest keeps no log records, which mention names too."""
+    """Disable the garbage collector, and log records, because pytest keeps them and they contain names too."""
     threshold = gc.get_threshold()
     logging.disable()
     gc.unfreeze()
@@ -47,29 +47,31 @@ def without_collector() -> Iterator[None]:
 
 
 async def nothing_left() -> None:
-    """Wait until nothing mentions a name with MARK. Raises AssertionError, which shows what refers to it."""
+    """Wait until no object mentions a name with MARK. Raises AssertionError that shows the references."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + PATIENCE_S
     while holders := _holders():
         if loop.time() > deadline_s:
             raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
         del holders
-        await asyncio.sleep(0.2)  # interval of polling: objects are freed without an event
+        await asyncio.sleep(0.2)  # T polling interval: objects are freed without an event
 
 
 async def grown(before: Counter[str], by: int) -> set[str]:
-    """The types of which there are so many objects more than before, some time later too."""
+    """Return the types with at least `by` more objects than before. Waits for a while for objects to be
+    freed.
+    """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + PATIENCE_S
     while found := {name for name, count in (counts() - before).items() if count >= by}:
         if loop.time() > deadline_s:
             break
-        await asyncio.sleep(0.2)  # interval of polling: objects are freed without an event
+        await asyncio.sleep(0.2)  # T polling interval: objects are freed without an event
     return found
 
 
 def counts() -> Counter[str]:
-    """How many objects of the project's types there are, by type."""
+    """Return the number of objects by type, for the project's types."""
     found: Counter[str] = Counter()
     for each in gc.get_objects():
         module = type(each).__module__
@@ -85,10 +87,10 @@ def _mentions(value: object) -> bool:
 
 
 def _holders() -> list[Any]:
-    """The objects that refer to a name."""
+    """Return the objects that refer to a name with MARK."""
     for each in gc.get_objects():
         if type(each) is type(_cached):
-            # It holds a bounded number of results.
+            # Caches hold a bounded number of results.
             each.cache_clear()
     known = {id(each) for each in _before}
     return [
@@ -99,7 +101,7 @@ def _holders() -> list[Any]:
 
 
 def _is_of_tests(holder: object) -> bool:
-    """Frames of tests, and modules that hold names as constants."""
+    """Return whether the holder is a frame of a test, or a module with names as constants."""
     if isinstance(holder, FrameType):
         return "/tests/" in holder.f_code.co_filename
     if isinstance(holder, CoroutineType | GeneratorType):

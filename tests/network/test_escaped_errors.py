@@ -1,4 +1,4 @@
-"""An error that escapes from a handler is the API's error response, and the connection lives."""
+"""Unexpected errors in handlers are returned as the API's error response, and the connection stays open."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_lost_metadata_store_session_returns_an_error_response(
     async with serving(tmp_path) as (broker, connection):
         await broker.services.store.expire()  # type: ignore[attr-defined]
         answer = await ask(connection, api_key, version, request_)
-        # A controller whose session ended resigns, and its successor may be any broker: clients ask again.
+        # A controller whose session expired resigns, and any broker may succeed it, so clients retry.
         lost = ErrorCode.NOT_CONTROLLER if api_key in OF_THE_CONTROLLER else ErrorCode.REQUEST_TIMED_OUT
         assert [item["error_code"] for item in answer[answers]] == [lost]
         assert await lives(connection)
@@ -85,7 +85,7 @@ async def test_an_error_in_one_topic_does_not_fail_the_others(
 
 
 async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path) -> None:
-    """As with genuine Kafka, which tells the client nothing of its inner errors."""
+    """Like Apache Kafka, which does not report internal errors to clients."""
     async with serving(tmp_path) as (broker, connection):
         payload = znodes.encode_config({"retention.ms": "for ever"})
         path = znodes.config_path("topics", TOPIC_NAME)
@@ -108,7 +108,7 @@ async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path)
 async def test_an_unexpected_produce_error_is_returned_per_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: int
 ) -> None:
-    """With acks=0 the connection is closed, as Kafka does: the client cannot be told otherwise."""
+    """With acks=0, the connection is closed, as in Kafka, because the client receives no response."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError

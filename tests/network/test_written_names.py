@@ -1,5 +1,6 @@
-"""A host name in `listeners` is what clients and other brokers are told, as in Kafka: not the address that it
-resolves to here, which may mean another machine elsewhere, and which no certificate is made out for."""
+"""Host names in `listeners`: the broker advertises the name itself, as in Kafka. The address that it resolves
+to locally may be a different machine elsewhere, and is not in the certificate.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_clients_get_the_advertised_name_as_configured(tmp_path: Path, host: str
 
 
 def test_clients_verify_the_certificate_against_the_configured_name(tmp_path: Path) -> None:
-    """It bootstraps by the name and goes on to the address that it is told."""
+    """The client bootstraps from the name, and then connects to the advertised address."""
     authority = Authority()
     identity = authority.issue("localhost", ["localhost"])
     (tmp_path / "broker.pem").write_text(identity.key_pem() + identity.chain_pem())

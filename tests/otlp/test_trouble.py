@@ -1,4 +1,4 @@
-"""A receiver that is not there, refuses, or does not answer: what the log says, and that nobody waits."""
+"""Receivers that are down, reject pushes or do not respond: log messages, and no delays for clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.ports import free_port
 from tests.support.process import wait_until
 
 STOP_S_MAX = 4.0
-"""A receiver would be waited for ten seconds."""
+"""Below ten seconds, the time that a push waits for a receiver."""
 LATE_MS_MAX = 250
 _CANNOT, _AGAIN = "Could not push metrics to", "again (failed attempts: "
 
@@ -38,7 +38,9 @@ def test_each_outage_of_the_receiver_is_logged_once(receiver: Receiver, broker: 
             wait_until(lambda count=count: broker.log.count(_CANNOT) == count, 30, "a warning")  # type: ignore[misc]
             with receiver:
                 receiver.next_push()
-                wait_until(lambda count=count: broker.log.count(_AGAIN) == count, 30, "good news")  # type: ignore[misc]
+                wait_until(
+                    lambda count=count: broker.log.count(_AGAIN) == count, 30, "a message about success"
+                )  # type: ignore[misc]
         wait_until(lambda: broker.log.count(_CANNOT) == 3, 30, "a warning")
     assert bystander.worst_ms < LATE_MS_MAX
     (first, *_) = [line for line in broker.log.splitlines() if _CANNOT in line]
