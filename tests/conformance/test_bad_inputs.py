@@ -168,7 +168,7 @@ def test_the_deadline_of_a_frame_is_suspended_while_the_broker_does_not_read(
 def test_connections_over_the_limit_per_address_are_closed(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
-    """Excess connections are accepted and then closed. Closing another connection makes room for a new one."""
+    """Excess connections are accepted and then closed. Closing one makes room for a new one."""
     broker = start_broker({"max.connections.per.ip": "2"})
     first, second = _connect(broker.address), _connect(broker.address)
     for connection in (first, second):
@@ -267,7 +267,7 @@ def test_invalid_batches_are_rejected_as_by_genuine_kafka(pair: Pair, what: str)
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
-    """Our broker returns INVALID_RECORD (87) for an unknown codec; Apache Kafka returns UNKNOWN_SERVER_ERROR."""
+    """An unknown codec returns INVALID_RECORD (87). Apache Kafka returns UNKNOWN_SERVER_ERROR."""
     request = produce_request(pair.topic(), _compressed(codec, _one_record()))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
 

@@ -62,7 +62,7 @@ class FaultCluster:
     """
 
     heap = "512M"
-    """Settings for Apache Kafka's brokers."""
+    """Heap size of Apache Kafka's brokers."""
 
     def __init__(
         self,

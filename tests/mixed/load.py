@@ -149,7 +149,7 @@ class Load:
             wait_until(
                 partial(producer.acknowledged_since, since_ms),
                 _AT_WORK_S,
-                f"records of {producer.client}",
+                f"{producer.client} at work",
                 0.1,
             )
         self._copied()

@@ -62,9 +62,7 @@ class Steps:
         began = time.monotonic()
         result = step(*arguments)
         cluster = self._cluster
-        wait_until(
-            lambda: cluster.registered() == set(BROKER_IDS), _REGISTERED_S, "registration of all brokers"
-        )
+        wait_until(lambda: cluster.registered() == set(BROKER_IDS), _REGISTERED_S, "all are registered")
         for topic in (*TOPICS, *INTERNAL):
             cluster.wait_in_sync(topic)
         self._load.wait_at_work()

@@ -275,7 +275,7 @@ def test_a_broker_without_descriptors_rejects_connections_and_logs_the_reason(
     assert bystander.worst_ms < FLOOD_MS
     log = broker.process.tail(1000)
     assert "Traceback" not in log
-    assert log.count("ulimit -n") == 2, log  # T two words of it in one line
+    assert log.count("ulimit -n") == 2, log  # twice in one line
     assert "may open 100 files" in log
 
 

@@ -38,9 +38,7 @@ def test_each_outage_of_the_receiver_is_logged_once(receiver: Receiver, broker: 
             wait_until(lambda count=count: broker.log.count(_CANNOT) == count, 30, "a warning")  # type: ignore[misc]
             with receiver:
                 receiver.next_push()
-                wait_until(
-                    lambda count=count: broker.log.count(_AGAIN) == count, 30, "a message about success"
-                )  # type: ignore[misc]
+                wait_until(lambda count=count: broker.log.count(_AGAIN) == count, 30, "a success")  # type: ignore[misc]
         wait_until(lambda: broker.log.count(_CANNOT) == 3, 30, "a warning")
     assert bystander.worst_ms < LATE_MS_MAX
     (first, *_) = [line for line in broker.log.splitlines() if _CANNOT in line]

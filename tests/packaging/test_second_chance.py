@@ -1,4 +1,4 @@
-"""The second chance of tests that fail beside others."""
+"""Reruns of tests that failed while other tests were running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition with all its dependencies under the control of the test."""
+"""One partition whose dependencies are controlled by the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_compat.storage.records.records import Record, build_batch
 
 
 class HeldFlusher:
-    """Flushes when the test says so."""
+    """A flusher that flushes when the test calls `finish`."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Log, Callback]] = []
@@ -34,7 +34,7 @@ class HeldFlusher:
 
 
 class Room:
-    """One partition with everything around it in the test's hand."""
+    """One partition and its test doubles."""
 
     def __init__(self, directory: Path, config: LogConfig) -> None:
         self.log_dirs = LogDirs(

@@ -1,4 +1,4 @@
-"""Waiting for more records of partitions: when a reader wakes, and what is left of it at the end."""
+"""Delayed reads, which wait for more records: when a reader is woken, and the cleanup at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEVER_MS = 60_000
 
 
 class Reader:
-    """A read of one partition that lacks some bytes, and how often it was woken."""
+    """A read of one partition that waits for a number of bytes, and counts how many times it was woken."""
 
     def __init__(self, room: Room, missing_bytes: int, max_wait_ms: int = NEVER_MS) -> None:
         self.waiting: set[DelayedRead] = set()
@@ -52,7 +52,7 @@ async def test_a_reader_is_woken_when_enough_bytes_arrive(room: Room) -> None:
     reader.read.missing_bytes = BATCH_BYTES + 1
     room.append()
     room.run_soon()
-    assert reader.woken == 1, "it still lacks a byte"
+    assert reader.woken == 1, "one byte is still missing"
     room.append()
     room.run_soon()
     assert reader.woken == 2

@@ -1,4 +1,4 @@
-"""Partitions without news, which a follower's requests do not name and its leader passes over."""
+"""Idle partitions, which followers omit from fetch requests and the leader skips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.cluster.embedded import EmbeddedCluster, until
 
 LEADER, FOLLOWERS = 1, (2, 3)
 LONG_WAIT = {"replica.fetch.wait.max.ms": "60000", "replica.lag.time.max.ms": "90000"}
-"""So long that nothing in these tests is owed to the end of a wait, or to the look at all partitions then."""
+"""These times are so long that no test passes only because a wait times out or all partitions are checked."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
     for topic in ("busy", "quiet"):
         assert await cluster.create_topic(topic, assignment=(LEADER, *FOLLOWERS)) == ErrorCode.NONE
         await until(lambda: cluster.leader(topic) == LEADER)  # noqa: B023
-    # Ends the fetches that were parked before the second topic came.
+    # This ends the fetches that started waiting before the second topic was created.
     assert await cluster.produce(LEADER, "busy", b"first", timeout_ms=10_000) == ErrorCode.NONE
     yield cluster
     await cluster.stop()
@@ -44,7 +44,7 @@ async def test_an_idle_partition_stays_in_sync_alongside_a_busy_one(cluster: Emb
     began_ms = clock.monotonic_ms()
     while clock.monotonic_ms() < began_ms + 2000:
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)  # the pace of the records
+        await asyncio.sleep(0.01)  # T interval between records
     for follower in FOLLOWERS:
         state = partition.in_sync.followers[follower]
         assert clock.monotonic_ms() - state.last_caught_up_ms < 1000
@@ -56,7 +56,7 @@ async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: 
     for number in range(20):
         assert await cluster.produce(LEADER, "busy", b"%d" % number, timeout_ms=10_000) == ErrorCode.NONE
     assert await cluster.produce(LEADER, "quiet", b"late", timeout_ms=10_000) == ErrorCode.NONE
-    # The next answer, of whichever partition, brings the high watermark.
+    # The next response for any partition contains the high watermark.
     assert await cluster.produce(LEADER, "busy", b"last", timeout_ms=10_000) == ErrorCode.NONE
     for follower in FOLLOWERS:
         held = cluster.brokers[follower].replicas.get("quiet", 0)
@@ -66,7 +66,7 @@ async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
 async def test_a_new_log_start_offset_is_sent_at_once(cluster: EmbeddedCluster) -> None:
-    """DeleteRecords waits for it."""
+    """DeleteRecords waits until the followers have it."""
     for _ in range(3):
         assert await cluster.produce(LEADER, "quiet", b"x") == ErrorCode.NONE
     request = DeleteRecordsRequest(
@@ -75,12 +75,13 @@ async def test_a_new_log_start_offset_is_sent_at_once(cluster: EmbeddedCluster) 
         ],
         timeout_ms=10_000,
     )
-    # Over a connection of its own: what comes behind it on one waits for it.
+    # Use a separate connection, because later requests on the same connection would wait for this one.
     client = BrokerClient(*cluster.brokers[LEADER].addresses["PLAINTEXT"], "test")
     deleting = asyncio.create_task(client.send(ApiKey.DELETE_RECORDS, 2, request))
-    # Records wake the parked fetches; the new start travels with them, and back with the next requests.
+    # Records wake the waiting fetches: their responses contain the new log start offset, and the followers'
+    # next requests confirm it.
     while not deleting.done():
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)  # the pace of the records
+        await asyncio.sleep(0.01)  # T interval between records
     await client.close()
     assert deleting.result().topics[0].partitions[0].error_code == ErrorCode.NONE
