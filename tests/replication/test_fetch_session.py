@@ -165,9 +165,7 @@ def test_a_client_session_evicts_an_old_session_that_is_not_larger() -> None:
     small, large = opened(cache, target("a"), target("b")), opened(cache, *map(target, "abcd"))
     for session_id in (small, large):
         ask(cache, session_id, 1, now_ms=900)
-    assert opened(cache, *map(target, "abcdef"), now_ms=1001) == 0, (
-        "the sessions were not old when they were last used"
-    )
+    assert opened(cache, *map(target, "abcdef"), now_ms=1001) == 0, "no session is old"
     for session_id in (small, large):
         ask(cache, session_id, 2, now_ms=1001)
     assert opened(cache, target("a"), now_ms=1002) == 0, "the new session is smaller"

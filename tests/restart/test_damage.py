@@ -1,5 +1,5 @@
-"""What an administrator, a bad copy or a bad disk does to the small files of a data folder: nothing is
-dropped in silence, and nobody starts on what may be another's.
+"""Small files of a log directory damaged by an administrator, a bad copy or a bad disk: the broker logs
+everything it drops, and does not start on files that may belong to a different broker.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_a_topic_missing_from_the_journal_is_adopted_from_its_directory(broker: 
     broker.kill()
     journal = broker.log_dir / JOURNAL
     whole = journal.read_bytes()
-    # In the midst of the change that created the topic.
+    # Truncate the journal within the change that created the topic.
     journal.write_bytes(whole[: whole.index(b"\n", whole.index(b"lost")) - 10])
     broker.start()
     asking = Asking(broker)
@@ -123,13 +123,13 @@ def test_unreadable_meta_properties_abort_startup_and_the_line_is_reported(
 
 
 SEGMENTS = {"segment.bytes": "1000", "index.interval.bytes": "200"}
-"""Three batches each."""
+"""A segment holds three batches."""
 CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE = ErrorCode.CORRUPT_MESSAGE, ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 @pytest.fixture
 def logs(broker: KafkaCompatBroker) -> list[Path]:
-    """The segments of topic `damaged`, of three records each; there is a topic `bystander` too."""
+    """The segments of topic `damaged`, with three records each. There is also a topic `bystander`."""
     with Connection(broker.address) as connection:
         create_topic(connection, "bystander")
         create_topic(connection, "damaged", configs=SEGMENTS)
@@ -197,7 +197,7 @@ def test_a_missing_log_file_affects_only_its_own_records(
     if not number:
         assert _fetched(broker, 0) == (OFFSET_OUT_OF_RANGE, [])
     index = logs[number].with_suffix(".index")
-    # The active segment has none before it is closed, nor before a stop.
+    # The active segment has no index until it is closed, which a kill prevents.
     assert f"{index}: its log file is missing" in broker.log.read_text() or (kill and number == 2)
     with Connection(broker.address) as connection:
         assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
@@ -238,7 +238,7 @@ def test_a_damaged_transaction_index_fails_its_partition_only_and_at_once(broker
         return offset
 
     with Connection(broker.address) as connection:
-        wait_until(lambda: end_offset() == 3, 20, "the marker")
+        wait_until(lambda: end_offset() == 3, 20, "the transaction marker")
     assert broker.process.stop() == 0
     index = broker.log_dir / "damaged-0" / "00000000000000000000.txnindex"
     index.write_bytes(index.read_bytes() + b"abc")

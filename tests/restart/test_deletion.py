@@ -1,4 +1,4 @@
-"""A topic is deleted while clients read it and write to it, and made again with the same name."""
+"""A topic that is deleted while clients read and write it, and created again with the same name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_readers_of_a_deleted_topic_do_not_affect_other_clients(broker: KafkaCom
     stopping.set()
     for reader in readers:
         reader.join()
-    assert not foreign, "a reader got what no life of the topic held"
+    assert not foreign, "a reader received records that were not written to the topic"
     admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
     _write(broker.address, b"the last life", count=10)
     consumer = _consumer(broker.address)
@@ -40,7 +40,7 @@ def test_readers_of_a_deleted_topic_do_not_affect_other_clients(broker: KafkaCom
     consumer.close()
     assert found == [b"the last life"] * 10
     waiting = list(broker.log_dir.glob(f"{TOPIC}-*.*-delete"))
-    assert len(waiting) == 2 * ROUNDS, "each life's folders wait for file.delete.delay.ms"
+    assert len(waiting) == 2 * ROUNDS, "the directories of deleted topics remain for file.delete.delay.ms"
     assert broker.running
 
 

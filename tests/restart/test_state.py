@@ -1,4 +1,4 @@
-"""What a broker knows outlives it, whether it was stopped or killed in the moment after it had said yes."""
+"""State that survives a stop, and a kill right after the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Genuine Kafka in KRaft mode with a receiver of what clients push, without which it does not serve that."""
+"""Apache Kafka in KRaft mode with a receiver of client metrics, without which it does not serve telemetry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SOURCE = Path(__file__).with_name("Receiver.java")
 
 
 class ReceivingKafka(GenuineKafka):
-    """Its receiver takes what is OTLP, and nothing else."""
+    """A broker whose receiver accepts only valid OTLP."""
 
     def __init__(self, directory: Path, version: str) -> None:
         super().__init__(directory, {"metric.reporters": "Receiver"}, version=version, mode="kraft")

@@ -1,4 +1,4 @@
-"""What is asked and pushed is answered as by genuine Kafka in KRaft mode with a receiver."""
+"""Responses to subscription requests and pushes, compared with Apache Kafka in KRaft mode with a receiver."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Two of our brokers beside genuine Kafka 3.9.1 on one ZooKeeper: what clients are asked for is set at one of
-ours and counts at the other, and Kafka, which keeps it in KRaft alone, is not disturbed."""
+"""Client metrics subscriptions with two of our brokers and Apache Kafka 3.9.1 on one ZooKeeper: a
+subscription set on one of our brokers applies on the other. Apache Kafka, which supports subscriptions only
+with KRaft, is not affected.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
 BROKER = 4
-"""Among kinds of resources."""
+"""The resource type of brokers."""
 _HTTP = {"kafka.compat.http.listener": "http://127.0.0.1:0"}
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GenuineKafka, list[str]]]:
-    """Genuine Kafka's, and the addresses of ours."""
+    """The Apache Kafka broker, and the addresses of our brokers."""
     directory = tmp_path_factory.mktemp("together")
     zookeeper = ZooKeeper(directory / "zookeeper")
     genuine = GenuineKafka(directory / "genuine", {"broker.id": "1"}, zookeeper=zookeeper, heap="256M")
@@ -36,7 +38,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GenuineK
 
 
 def _asked_for(address: str) -> list[str]:
-    """What a broker asks a new client for."""
+    """Return the metrics that the broker requests from a new client."""
     with Connection(address) as connection:
         request = {"client_instance_id": uuid.uuid4()}
         answer = connection.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, request)
@@ -46,7 +48,7 @@ def _asked_for(address: str) -> list[str]:
 
 
 def _retention_ms(genuine: GenuineKafka) -> str:
-    """As the broker itself believes it to be."""
+    """Return the setting as the broker itself reports it."""
     resource = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["log.retention.ms"]}
     request = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
     with Connection(genuine.address) as connection:
@@ -65,12 +67,14 @@ def test_a_subscription_applies_on_our_brokers_and_is_harmless_to_genuine_kafka(
         assert registry.run(tool, ["--bootstrap-server", one, *line]) == 0
 
     alter("client-metrics", "--alter", "--name", "all", "--metrics", "a.,b.", "--interval", "1000")
-    wait_until(lambda: sorted(_asked_for(other)) == ["a.", "b."], 30, "the other broker asks for them", 0.05)
+    wait_until(
+        lambda: sorted(_asked_for(other)) == ["a.", "b."], 30, "the subscription on the other broker", 0.05
+    )
     alter("client-metrics", "--delete", "--name", "all")
-    wait_until(lambda: _asked_for(other) == [], 30, "the other broker asks for nothing", 0.05)
-    # Kafka hears of what is changed after that.
+    wait_until(lambda: _asked_for(other) == [], 30, "removal of the subscription", 0.05)
+    # Apache Kafka still applies later changes.
     change = ("--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=7200000")
     alter("configs", "--alter", *change)
-    wait_until(lambda: _retention_ms(genuine) == "7200000", 30, "Kafka hears of the setting", 0.05)
+    wait_until(lambda: _retention_ms(genuine) == "7200000", 30, "the setting in Apache Kafka", 0.05)
     told = genuine.log.read_text()
     assert "ERROR" not in told and "client-metrics" not in told, told

@@ -1,4 +1,4 @@
-"""Every program of docs/testing.md runs as it stands."""
+"""The programs in docs/testing.md, run unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = (PROJECT / "docs" / "testing.md").read_text()
 
 
 def programs(language: str) -> list[str]:
-    """The page's blocks of that language."""
+    """Return the page's code blocks in the given language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -26,7 +26,7 @@ PYTHON = programs("python")
 
 
 def run(*command: str, folder: Path, patience_s: float = 120) -> str:
-    """What the command printed; its exit code is 0."""
+    """Run the command, which must exit with 0, and return its output."""
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTEST_ADDOPTS": "", "PATH": tools}
     found = subprocess.run(
@@ -61,7 +61,7 @@ def test_the_node_program_in_the_page_runs(tmp_path: Path) -> None:
 def test_the_go_program_in_the_page_runs(tmp_path: Path) -> None:
     (program,) = programs("go")
     (tmp_path / "main.go").write_text(program)
-    # On a new machine Go compiles its own library first: 20 s of CPU, beside whatever else the machine does.
+    # On a new machine, Go first compiles its standard library, which takes 20 s of CPU time.
     run("go", "build", "-o", "program", "main.go", folder=tmp_path, patience_s=500)
     said = run(str(tmp_path / "program"), folder=tmp_path)
     faults = "".join(f"fault {number}\n" for number in range(1, 5))

@@ -1,5 +1,5 @@
-"""A proxy in front of a broker that holds requests back: the client gives up, connects and asks again, and
-the first copy arrives when the test lets it.
+"""A proxy in front of a broker that holds requests back: the client gives up, reconnects and retries, and the
+first request arrives when the test releases it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _PATIENCE_S = 20
 
 
 class LateProxy:
-    """Forwards 127.0.0.1:`port` to the broker at `broker_port`. Frames that `holds` names are held; the same
-    again is not.
+    """Forwards 127.0.0.1:`port` to the broker at `broker_port`. It holds frames selected by `holds`, but not
+    their repetitions.
     """
 
     def __init__(self, broker_port: int, holds: Callable[[ApiKey], bool]) -> None:
@@ -35,7 +35,7 @@ class LateProxy:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def release(self) -> int:
-        """Deliver what is held, each over a connection of its own, and wait for the answers; how many."""
+        """Send each held request on a new connection, wait for the responses, and return their number."""
         late, self.held = self.held, []
         for _, frame in late:
             reader, writer = await asyncio.open_connection(*self.upstream)
@@ -69,7 +69,7 @@ class LateProxy:
                 if not self._hold(frame):
                     broker_writer.write(frame)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # asyncio's server would complain about a cancelled task
+            pass  # T asyncio's server would complain about a cancelled task
         finally:
             back.cancel()
             broker_writer.close()
@@ -77,7 +77,7 @@ class LateProxy:
 
     def _hold(self, frame: bytes) -> bool:
         key = ApiKey(int.from_bytes(frame[4:6], "big"))
-        # The same request again differs in its correlation id alone.
+        # A repeated request differs only in its correlation id.
         body = frame[4:8] + frame[12:]
         if not self._holds(key) or body in self._seen:
             return False

@@ -1,6 +1,6 @@
-"""EndTxn requests and markers that come late, when the next transaction of the producer is open (KIP-890).
+"""EndTxn requests and markers that arrive late, after the producer's next transaction has begun (KIP-890).
 
-A proxy before each of three brokers holds them back; Java 4.1.0 and the coordinator ask again, and go on.
+A proxy in front of each of three brokers delays them, and Java 4.1.0 and the coordinator retry and continue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(900)
 async def cluster_behind_proxies(
     directory: Path, version: int, held: Counter[ApiKey]
 ) -> AsyncIterator[list[LateProxy]]:
-    """Each fifth EndTxn and WriteTxnMarkers is late."""
+    """Every fifth EndTxn and WriteTxnMarkers request is delayed."""
     counts: Counter[ApiKey] = Counter()
 
     def holds(key: ApiKey) -> bool:
@@ -64,7 +64,7 @@ async def cluster_behind_proxies(
 
 
 async def run(address: str, transactions: int, proxies: list[LateProxy]) -> tuple[list[str], int]:
-    """The lines that the program said, and how many requests were late."""
+    """Return the program's output lines, and the number of delayed requests."""
     process = await asyncio.create_subprocess_exec(
         *java.command(str(PROGRAM), address, "topic", str(PARTITIONS), str(transactions), version="4.1.0"),
         stdin=asyncio.subprocess.PIPE,
@@ -109,7 +109,9 @@ async def test_late_requests_have_no_effect_under_version_2(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not campaign.enabled(), reason="test_version_2 shows the same of markers, every day")
 async def test_without_version_2_late_requests_affect_the_next_transaction(tmp_path: Path) -> None:
-    """The same with transaction.version 0, which shows that this test can fail: the risk of older clients."""
+    """With transaction.version 0, delayed requests affect later transactions. This shows that the test above
+    can fail.
+    """
     async with cluster_behind_proxies(tmp_path, 0, Counter()) as proxies:
         address = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
         with pytest.raises((AssertionError, TimeoutError)):

@@ -1,4 +1,4 @@
-"""Garbage that is left to the collector is collected, and no collection examines many objects."""
+"""Garbage collection in a broker: reference cycles are collected, and no collection examines many objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import pytest
 from kafka_compat.upkeep.garbage import INTERVAL_MS, PATIENCE_MS, THRESHOLDS, GarbageCollection
 
 EXAMINED_MAX = 200_000
-"""Objects that one collection may examine: about 20 ms. Counted, because times vary with the machine."""
+"""The largest number of objects that one collection may examine, about 20 ms. Objects are counted, because
+times vary with the machine."""
 
 
 class Knot:
-    """Part of a reference cycle."""
+    """A reference cycle."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
 def old_garbage() -> weakref.ref[Knot]:
-    """A cycle that lived long enough to leave the youngest generations."""
+    """Create a reference cycle that has left the youngest generations."""
     knot = Knot()
     gc.collect(0)
     gc.collect(1)
@@ -30,7 +31,7 @@ def old_garbage() -> weakref.ref[Knot]:
 
 
 class Examined:
-    """The largest number of objects that a collection had to examine. A callback of gc."""
+    """A gc callback that records the largest number of objects that a collection examined."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -70,7 +71,7 @@ def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None
 
 
 def test_collections_stay_short_however_many_objects_are_created() -> None:
-    """As where 100,000 partitions are created, which stay."""
+    """Creating 100,000 partitions has this effect, and the objects are kept."""
     garbage = GarbageCollection(0)
     kept = []
     examined = Examined()
