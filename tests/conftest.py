@@ -42,14 +42,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--bootstrap",
         metavar="ADDRESS",
-        help="run tests/clients/test_matrix.py against the brokers that serve there, without genuine Kafka "
-        "beside them; their group.min.session.timeout.ms must be 1000",
+        help="run tests/clients/test_matrix.py against the brokers at this address, without comparing "
+        "Apache Kafka; group.min.session.timeout.ms must be 1000 on the brokers",
     )
 
     parser.addoption(
         "--expect-compiled",
         action="store_true",
-        help="fail unless the form that scripts/compile makes is what is tested",
+        help="fail unless the build of scripts/compile is tested",
     )
 
 

@@ -175,7 +175,7 @@ def test_environment_settings_apply_if_enabled_and_topics_exist_when_ready(
     assert other.ready_line.startswith("Broker 1 ready")
 
 
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux tells the limits of another process")
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has prlimit")
 def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     low = ("sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh")

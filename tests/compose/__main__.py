@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--broker-image", required=True)
     parser.add_argument("--zookeeper-image", required=True)
     parser.add_argument("--keep", action="store_true", help="leave the cluster running after a failure")
-    parser.add_argument("-k", metavar="EXPRESSION", help="which of the client suite to run, as for pytest")
+    parser.add_argument("-k", metavar="EXPRESSION", help="client tests to run, as for pytest")
     options = parser.parse_args()
     cluster = Cluster(options.broker_image, options.zookeeper_image)
     steps = Steps()

@@ -75,7 +75,7 @@ CLOSED_WITHOUT_ANSWER = {
     "TLS on a plaintext port": TLS_HELLO,
     "API key -1": frame(header(-1, 0) + bytes(10)),
     "API key 999": frame(header(999, 0) + bytes(10)),
-    "a version nobody has": frame(UNKNOWN_VERSION_PAYLOAD),
+    "unknown version": frame(UNKNOWN_VERSION_PAYLOAD),
     "version -1": frame(header(ApiKey.METADATA, -1) + bytes(20)),
     "a header of four bytes": frame(struct.pack(">hh", ApiKey.METADATA, 4)),
     "a header without a body": frame(header(ApiKey.METADATA, 4)),
@@ -94,7 +94,7 @@ CLOSED_WITHOUT_ANSWER = {
     "a compact string longer than the frame": frame(
         header(ApiKey.METADATA, 9) + b"\0" + b"\x02" + b"\xff\xff\x7f" + b"abc" + bytes(4)
     ),
-    "a tagged field cut short": frame(header(ApiKey.METADATA, 9) + b"\x01\x05\x64" + b"abc"),
+    "truncated tagged field": frame(header(ApiKey.METADATA, 9) + b"\x01\x05\x64" + b"abc"),
     "an API of the controller's listener": frame(header(52, 0) + bytes(20)),
 }
 
@@ -231,16 +231,16 @@ def _compressed(codec: int, payload: bytes) -> bytes:
 
 GOOD = batch(3)
 REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
-    "CRC that does not fit": (changed(GOOD, CRC_AT, "I", 12345, seal=False), 2),
+    "wrong CRC": (changed(GOOD, CRC_AT, "I", 12345, seal=False), 2),
     "magic 3": (changed(GOOD, MAGIC_AT, "b", 3), 2),
     "batch length below 14": (changed(GOOD, 8, "i", 13), 2),
     "negative batch length": (changed(GOOD, 8, "i", -1), 2),
     "format 1 in a version for format 2": (old_message(1, b"value"), 87),
     "format 0 in a version for format 2": (old_message(0, b"value"), 87),
-    "a batch cut short": (GOOD[:-5], 87),
+    "truncated batch": (GOOD[:-5], 87),
     "two batches": (GOOD + GOOD, 87),
     "base offset that is not 0": (changed(GOOD, 0, "q", 5), 87),
-    "count that does not fit the last offset": (changed(GOOD, LAST_OFFSET_DELTA_AT, "i", 7), 87),
+    "count that contradicts the last offset": (changed(GOOD, LAST_OFFSET_DELTA_AT, "i", 7), 87),
     "count 0": (changed(GOOD, COUNT_AT, "i", 0), 87),
     "count -1": (changed(changed(GOOD, COUNT_AT, "i", -1), LAST_OFFSET_DELTA_AT, "i", -2), 87),
     "a control batch": (changed(GOOD, ATTRIBUTES_AT, "h", 0x20), 87),

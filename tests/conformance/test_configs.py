@@ -90,16 +90,16 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
     [
         pytest.param([(SET, "retention.ms", "999000")], id="set"),
         pytest.param([(DELETE, "segment.bytes", None)], id="delete"),
-        pytest.param([(DELETE, "retention.ms", None)], id="delete what is not set"),
+        pytest.param([(DELETE, "retention.ms", None)], id="delete an unset config"),
         pytest.param([(APPEND, "cleanup.policy", "compact")], id="append"),
-        pytest.param([(SUBTRACT, "cleanup.policy", "delete")], id="subtract the last"),
-        pytest.param([(APPEND, "retention.ms", "5")], id="append to what is no list"),
+        pytest.param([(SUBTRACT, "cleanup.policy", "delete")], id="subtract the last element"),
+        pytest.param([(APPEND, "retention.ms", "5")], id="append to a scalar"),
         pytest.param([(SET, "retention.ms", None)], id="set to null"),
         pytest.param([(SET, "retention.ms", "x")], id="wrong type"),
         pytest.param([(SET, "no.such.config", "1")], id="unknown config"),
-        pytest.param([(SET, "retention.ms", "1"), (SET, "retention.ms", "2")], id="one config twice"),
-        pytest.param([(SET, "retention.ms", "1"), (SET, "flush.ms", "x")], id="one good, one bad"),
-        pytest.param([], id="nothing"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "retention.ms", "2")], id="same config twice"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "flush.ms", "x")], id="one valid, one invalid"),
+        pytest.param([], id="no changes"),
     ],
 )
 def test_incremental_changes_return_the_same_responses_and_values(

@@ -48,7 +48,7 @@ def test_the_commands_in_operate_print_the_documented_output(tmp_path: Path) -> 
     play("operate.md", tmp_path, instead, properties="server.properties")
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/pipelines")
+@pytest.mark.skipif(not campaign.enabled(), reason="normal runs use tests/pipelines")
 @pytest.mark.timeout(600)
 def test_the_commands_in_spark_print_the_documented_output(tmp_path: Path) -> None:
     """The connector's jars come from the cache instead of Maven Central."""

@@ -44,7 +44,7 @@ def test_each_page_is_reachable_from_the_entry_pages() -> None:
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: scripts/docs"
+    importlib.util.find_spec("mkdocs") is None, reason="the docs extra is not installed: run scripts/docs"
 )
 @pytest.mark.timeout(120)
 def test_the_site_builds_without_warnings_and_without_external_resources(tmp_path: Path) -> None:

@@ -436,7 +436,7 @@ class Records(Operations):
         for offset in range(first, self.acknowledged):
             if offset in self.sent:
                 there = found.get(offset)
-                assert there is not None, f"{self.topic}: offset {offset} is lost"
+                assert there is not None, f"{self.topic}: offset {offset} is lost (end: {self.acknowledged})"
                 assert there.value == self.sent[offset], f"{self.topic}: wrong record at offset {offset}"
         assert sorted(found) == list(range(first, first + len(found))), f"{self.topic}: gaps in the offsets"
         self.checked = first + len(found)

@@ -240,7 +240,7 @@ def _worst_stalls_ms(watches: dict[int, StallWatch]) -> dict[int, float]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not campaign.enabled(), reason="with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="only with --campaign")
 def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path) -> None:
     session_timeout_ms = 6000
     steady = [f"steady-{number}" for number in range(TOPICS - CHURNED)]

@@ -26,7 +26,7 @@ def _cluster(directory: Path, kinds: dict[int, str]) -> MixedCluster:
     return MixedCluster(directory, kinds, session_timeout_ms=3000, secured=True)
 
 
-CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="waits for brokers: with --campaign")
+CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
 
 
 @CAMPAIGN

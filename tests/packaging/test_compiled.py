@@ -13,7 +13,7 @@ from tests.packaging.compiled_modules import compiled_modules
 from tests.support.compiled import COMPILED
 from tests.support.servers import PROJECT
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")
+pytestmark = pytest.mark.skipif(not COMPILED, reason="tests the compiled build")
 
 
 def test_every_listed_module_is_compiled() -> None:

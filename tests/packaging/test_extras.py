@@ -114,7 +114,7 @@ def test_the_schemas_extra_decodes_values(wheel: Path, tmp_path: Path) -> None:
     assert installed.run(installed.python, "-c", asked).strip() == '"EWR"'
 
 
-@pytest.mark.skipif(shutil.which("krb5-config") is None, reason="no headers of Kerberos to build gssapi with")
+@pytest.mark.skipif(shutil.which("krb5-config") is None, reason="gssapi needs Kerberos headers")
 def test_the_kerberos_extra_installs_the_packages_that_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[kerberos] @ file://{wheel}")
     asked = "import gssapi; from kafka_compat.security.sasl import gssapi as ours; print(ours.__name__)"

@@ -45,7 +45,7 @@ def test_the_tested_versions_match_setup_cfg() -> None:
     assert " ".join(f"python{version}" for version in reversed(interpreters.VERSIONS)) in script
 
 
-@pytest.mark.skipif(not _TRIED, reason="no other version of Python runs here")
+@pytest.mark.skipif(not _TRIED, reason="no other Python version found")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", _TRIED)
 def test_another_python_runs_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:
@@ -77,7 +77,7 @@ def debian(tmp_path: Path) -> Iterator[tuple[Debian, Path]]:
     shutil.rmtree(work, ignore_errors=True)
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="makes a Debian and compiles: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="creates a Debian chroot and compiles: with --campaign")
 @pytest.mark.timeout(3600)
 def test_python_3_14_installs_compiles_and_runs_a_broker_and_the_fixtures(
     debian: tuple[Debian, Path],

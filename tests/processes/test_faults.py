@@ -145,7 +145,7 @@ def test_a_paused_process_loses_leadership_and_rejoins(tmp_path: Path) -> None:
         assert_holds(command, load)
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="waits for a time-out: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="waits for a timeout: with --campaign")
 def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         pids = command.processes()

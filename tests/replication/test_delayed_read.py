@@ -83,7 +83,7 @@ def _leave(reader: Reader) -> None:
     reader.deferred.cancel()
 
 
-@pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "its caller has left"])
+@pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "the caller disconnected"])
 async def test_a_completed_reader_is_never_woken(room: Room, end: Callable[[Reader], None]) -> None:
     reader = Reader(room, 1, max_wait_ms=1)
     assert reader.waiting == {reader.read}

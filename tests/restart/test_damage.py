@@ -155,7 +155,7 @@ def _all_offsets(broker: KafkaCompatBroker, offset: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "a batch and a half"])
+@pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "one and a half batches"])
 @pytest.mark.parametrize("number", [0, 2], ids=["old", "active"])
 def test_a_truncated_log_file_fails_its_partition_and_is_recovered_at_the_next_startup(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kept: int

@@ -173,7 +173,7 @@ def _make_unusable(path: Path, kind: str) -> str:
     if kind == "a file":
         path.write_text("x")
         return f"{path} is not a directory"
-    if kind == "in a file":
+    if kind == "below a file":
         path.parent.write_text("x")
         return f"{path.parent} is not a directory"
     if kind == "a dangling link":
@@ -188,14 +188,14 @@ def _make_unusable(path: Path, kind: str) -> str:
     return f"user {os.geteuid()} cannot read and write in {path.parent}"
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["alone", "first of two"])
+@pytest.mark.parametrize("first", [False, True], ids=["only directory", "first of two"])
 @pytest.mark.parametrize(
-    "kind", ["a file", "in a file", "a dangling link", "no permission", "no permission to create it"]
+    "kind", ["a file", "below a file", "a dangling link", "no permission", "no permission for the parent"]
 )
 def test_an_unusable_directory_is_reported_with_the_cause(tmp_path: Path, kind: str, first: bool) -> None:
     path = (
         tmp_path / "parent" / "data"
-        if kind in ("in a file", "no permission to create it")
+        if kind in ("below a file", "no permission for the parent")
         else tmp_path / "data"
     )
     reason = _make_unusable(path, kind)

@@ -71,7 +71,7 @@ def test_a_subscription_applies_on_our_brokers_and_is_harmless_to_genuine_kafka(
         lambda: sorted(_asked_for(other)) == ["a.", "b."], 30, "the subscription on the other broker", 0.05
     )
     alter("client-metrics", "--delete", "--name", "all")
-    wait_until(lambda: _asked_for(other) == [], 30, "removal of the subscription", 0.05)
+    wait_until(lambda: _asked_for(other) == [], 30, "the subscription removed", 0.05)
     # Apache Kafka still applies later changes.
     change = ("--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=7200000")
     alter("configs", "--alter", *change)

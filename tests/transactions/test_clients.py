@@ -163,7 +163,7 @@ def test_a_prepared_transaction_is_completed_after_a_kill(start_broker: StartBro
     complete, without their producers.
     """
     broker = start_broker()
-    # Loading this topic at startup delays `topic`, which was created later.
+    # At startup, this topic is loaded after the coordinators' topic and before `topic`.
     create_topic(broker.address, "another", 200)
     create_topic(broker.address, "topic", 3)
     expected = []

@@ -107,7 +107,7 @@ async def test_late_requests_have_no_effect_under_version_2(tmp_path: Path) -> N
     print(f"{transactions} transactions, late: {dict(held)}")
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="test_version_2 shows the same of markers, every day")
+@pytest.mark.skipif(not campaign.enabled(), reason="normal runs use test_version_2")
 async def test_without_version_2_late_requests_affect_the_next_transaction(tmp_path: Path) -> None:
     """With transaction.version 0, delayed requests affect later transactions. This shows that the test above
     can fail.

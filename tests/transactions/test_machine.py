@@ -290,7 +290,7 @@ def test_a_transaction_that_exhausts_the_epochs_gets_a_new_producer_id() -> None
     )
     assert run.end_and_bump(last, new_id=30) == P(30, 0)
     assert run.markers == [(P(7, EPOCH_MAX), True)]
-    assert run.add(P(30, 0), 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "the markers are not written yet"
+    assert run.add(P(30, 0), 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "markers are missing"
     run.complete()
     assert run.end_and_bump(last) == P(30, 0), "the response was lost"
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
