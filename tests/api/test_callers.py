@@ -16,7 +16,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.page.visit import CLIENT_ID as PAGE
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
-from tests.authorization.asking import codes_in
+from tests.authorization.guest_requests import codes_in
 from tests.authorization.policies import ADMIN_HOST, GUEST_HOST, GuestAuthorizer
 from tests.conformance.batches import batch
 from tests.conformance.wire import CLIENT_ID, Connection, Plain, build, plain

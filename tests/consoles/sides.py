@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.consoles.plain import Names, lines_of
-from tests.consoles.world import Furniture
+from tests.consoles.broker_content import Furniture
+from tests.consoles.normalized_output import Names, lines_of
 from tests.support.java_tools import JavaTools
 from tests.tools.neutral import differences
 
@@ -30,7 +30,7 @@ class Side(NamedTuple):
 
 
 class Sides:
-    """Both sides with the topics, groups and settings of tests/consoles/world.py."""
+    """Both sides with the topics, groups and settings of tests/consoles/broker_content.py."""
 
     def __init__(self, brokers: Mapping[str, tuple[str, Path, JavaTools]]) -> None:
         """`brokers` maps each side to its address, its data directory and Kafka's tools for it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.consoles.broker_content import SHOWN
 from tests.consoles.monitors import (
     KMINION_MODES,
     burrow_differences,
@@ -20,7 +21,6 @@ from tests.consoles.redpanda import redpanda_console_differences
 from tests.consoles.screen import kaskade_differences
 from tests.consoles.sides import Sides
 from tests.consoles.terminal import TOOLS, terminal_differences
-from tests.consoles.world import SHOWN
 from tests.support import campaign
 from tests.tools.world import SETTINGS, Pair
 

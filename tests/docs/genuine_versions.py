@@ -1,4 +1,4 @@
-"""API versions that Apache Kafka advertises, by API key. test_made_pages.py compares them with running
+"""API versions that Apache Kafka advertises, by API key. test_generated_pages.py compares them with running
 brokers.
 """
 

@@ -1,4 +1,4 @@
-"""The most requested Kafka Improvement Proposals: whether each is supported, and the test that verifies it."""
+"""The most requested Kafka Improvement Proposals: which are supported, and the tests that verify this."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KIPS = (
     Kip(36, "Rack-aware replica assignment", "cluster/test_assignment.py"),
     Kip(43, "Several SASL mechanisms", "security/test_clients_like_genuine.py"),
     Kip(48, "Delegation tokens", "security/tokens/test_like_genuine.py"),
-    Kip(55, "Quotas for authenticated users", "broker/test_quotas_in_force.py"),
+    Kip(55, "Quotas for authenticated users", "broker/test_quota_enforcement.py"),
     Kip(62, "Rebalance timeout separate from the session timeout", "groups/test_transcripts.py"),
     Kip(73, "Replication quotas", "replication/test_replication_quota.py"),
     Kip(74, "Size limit for a Fetch response", "conformance/test_records.py"),
@@ -82,7 +82,7 @@ KIPS = (
     Kip(546, "Client quota APIs", "conformance/test_client_quotas.py"),
     Kip(554, "SCRAM credential API", "conformance/test_scram_credentials.py"),
     Kip(584, "Feature versioning", "cluster/test_features.py"),
-    Kip(588, "Producer recovery from transaction timeouts", "transactions/test_late.py"),
+    Kip(588, "Producer recovery from transaction timeouts", "transactions/test_late_requests.py"),
     Kip(599, "Quotas for topic creation and deletion", "quotas/test_clients.py"),
     Kip(612, "Connection creation rate limits", "quotas/test_clients.py"),
     Kip(651, "PEM certificates and keys", "security/test_key_stores.py"),
@@ -112,7 +112,7 @@ KIPS = (
     Kip(
         966,
         "DescribeTopicPartitions",
-        "authorization/test_like_genuine.py",
+        "authorization/test_against_kafka.py",
         "without eligible leader replicas",
     ),
     Kip(1071, "Streams groups", api=ApiKey.STREAMS_GROUP_HEARTBEAT),

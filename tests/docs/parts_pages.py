@@ -1,4 +1,4 @@
-"""The pages of docs/design/parts: a handwritten introduction, and a table of files generated from docstrings."""
+"""Pages of docs/design/parts: a handwritten introduction and a table of files generated from docstrings."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Load(threading.Thread):
 
 @dataclass(slots=True)
 class Findings:
-    """Inconsistencies between a log and its producer's acknowledgements. All are empty if the log is correct."""
+    """Differences between a log and its producer's acknowledgements. All are empty if the log is correct."""
 
     lost: list[int] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)

@@ -15,12 +15,8 @@ from tests.faults.cluster import FaultCluster
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
-    parser.add_argument(
-        "--genuine", action="store_true", help="test Apache Kafka 3.9.1 instead of our brokers"
-    )
-    parser.add_argument(
-        "--secured", action="store_true", help="secure the cluster as in tests/support/secured.py"
-    )
+    parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 instead of ours")
+    parser.add_argument("--secured", action="store_true", help="enable security (tests/support/secured.py)")
     parser.add_argument("--faults", type=int, default=30)
     parser.add_argument("--only", choices=schedule.KINDS, help="inject only faults of this kind")
     parser.add_argument("--session-timeout-ms", type=int, default=6000)

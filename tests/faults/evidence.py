@@ -1,4 +1,4 @@
-"""A check of a log against its producers' acknowledgements, and the longest time without an acknowledgement."""
+"""A check of a log against its producers' acknowledgements, and the longest gap between them."""
 
 from __future__ import annotations
 

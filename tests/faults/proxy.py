@@ -1,4 +1,4 @@
-"""A TCP proxy that can stop forwarding: connections stay open, but no data passes, like after a cable is cut."""
+"""A TCP proxy that can stop forwarding: connections stay open, but no data passes, as if a cable were cut."""
 
 from __future__ import annotations
 

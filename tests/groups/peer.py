@@ -81,7 +81,7 @@ class Peer:
         return self.ask(ApiKey.JOIN_GROUP, version, who=who, **request)
 
     def join_known(self, version: int, group: str, *, who: str = "main", **changes: Any) -> Plain:
-        """Send JoinGroup like a client: if a member id is required, join again with the id in the response."""
+        """Send JoinGroup like a client: if a member id is required, join again with the returned id."""
         answer = self.join(version, group, who=who, **changes)
         if answer["error_code"] == 79:
             answer = self.join(version, group, who=who, member_id=answer["member_id"], **changes)

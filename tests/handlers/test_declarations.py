@@ -1,4 +1,4 @@
-"""Handlers' declarations of APIs and versions, which must match the table that the broker loads at startup."""
+"""Handlers' declarations of APIs and versions: they match the table that the broker loads at startup."""
 
 from __future__ import annotations
 

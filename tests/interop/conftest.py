@@ -11,7 +11,7 @@ from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.contents import read_contents, wait_until_led
-from tests.interop.genuine_directories import ALL_TOPICS, FEW_INTERNAL_PARTITIONS, GenuineFolders, is_cleaned
+from tests.interop.kafka_directories import ALL_TOPICS, FEW_INTERNAL_PARTITIONS, GenuineFolders, is_cleaned
 from tests.restart.client import new_producer_id, produce
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop import dataset
 from tests.interop.contents import Contents, read_contents
-from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS, GenuineFolders
+from tests.interop.kafka_directories import FEW_INTERNAL_PARTITIONS, GenuineFolders
 from tests.support import java
 from tests.support.servers import KafkaCompatBroker
 

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.interop import dataset
 from tests.interop.contents import Contents, differences, read_contents, read_records, wait_until_led
-from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS
+from tests.interop.kafka_directories import FEW_INTERNAL_PARTITIONS
 from tests.support import java
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper

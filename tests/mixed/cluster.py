@@ -56,7 +56,7 @@ class MixedCluster(FaultCluster):
         return self.kinds[broker_id] == GENUINE
 
     def change(self, broker_id: int, kind: str) -> None:
-        """Stop a broker like an operator, and start the other kind with the same id, port and log directory."""
+        """Stop a broker cleanly, and start the other kind with the same id, port and log directory."""
         self.brokers[broker_id].process.stop(120)
         self.kinds[broker_id] = kind
         self.brokers[broker_id] = self._broker(broker_id)
@@ -88,7 +88,7 @@ class MixedCluster(FaultCluster):
         return controller_id
 
     def unequal(self, topic: str, partitions: int) -> list[str]:
-        """Return the partitions whose files differ between brokers in any batch. The brokers must be stopped."""
+        """Return the partitions with batches that differ between brokers. The brokers must be stopped."""
         return [
             f"{topic}-{partition}"
             for partition in range(partitions)

@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 @pytest.fixture(autouse=True)
 def collects_as_a_broker_does() -> Iterator[None]:
-    """Freeze existing objects and use a broker's thresholds, so that collections are as rare as in a broker."""
+    """Freeze existing objects and use a broker's thresholds, so that collections are as rare as there."""
     before = gc.get_threshold()
     gc.set_threshold(*THRESHOLDS)
     yield

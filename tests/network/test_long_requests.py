@@ -1,4 +1,4 @@
-"""Long requests do not delay other clients: a bystander in a separate process sends ApiVersions every 10 ms."""
+"""Long requests must not delay a bystander in a separate process that sends ApiVersions every 10 ms."""
 
 from __future__ import annotations
 

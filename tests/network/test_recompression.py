@@ -1,4 +1,4 @@
-"""Topics with their own compression.type: large batches are recompressed in a thread, not on the event loop."""
+"""Topics with a compression.type: large batches are recompressed in a thread, not on the event loop."""
 
 from __future__ import annotations
 

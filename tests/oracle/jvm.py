@@ -12,7 +12,7 @@ from tests.support.kafka_jars import class_path
 
 
 class OracleJvm:
-    """The program, compiled for Kafka `release` in `folder`. Use it as a context manager, which ends the JVM."""
+    """The program, compiled in `folder` for Kafka `release`. A context manager, which ends the JVM."""
 
     def __init__(self, program: str, release: str, folder: Path) -> None:
         classes = folder / f"oracle-{release}"

@@ -42,7 +42,7 @@ class Push(NamedTuple):
 
 
 class Receiver:
-    """A receiver at 127.0.0.1 that uses the same port each time it is started. Use it as a context manager."""
+    """A receiver at 127.0.0.1 that keeps its port across restarts. Use it as a context manager."""
 
     def __init__(self, port: int) -> None:
         self.port = port

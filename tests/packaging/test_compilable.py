@@ -268,7 +268,7 @@ def _fields_of_later_classes(source: str) -> Iterator[str]:
 
 
 def test_named_tuple_fields_never_refer_to_classes_defined_later() -> None:
-    """mypyc 2.4.1 reads the field's class when it creates the tuple, so the import would crash the process."""
+    """mypyc 2.4.1 reads the field's class when it creates the tuple, so the import crashes the process."""
     found = [
         f"{path.relative_to(PROJECT)}, {field}"
         for path in compiled_modules()

@@ -1,4 +1,4 @@
-"""Throttle times of clients above their quotas, compared with Apache Kafka 3.9.1 with a tolerance of a fifth."""
+"""Throttle times of clients above their quotas: within a fifth of those of Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from kafka_compat.replication.delayed_read import DelayedRead
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.records.records import Record, build_batch
-from tests.replication.partition_room import Room
+from tests.replication.partition_harness import Room
 
 BATCH_BYTES = len(build_batch([Record(timestamp=1, value=b"v")]))
 NEVER_MS = 60_000

@@ -1,4 +1,4 @@
-"""A consumer's fetch session at the leader when a follower in the consumer's rack appears (KIP-392, KIP-227)."""
+"""A consumer's fetch session at the leader when a follower in its rack appears (KIP-392, KIP-227)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.storage.config import LogConfig
-from tests.replication.partition_room import Room
+from tests.replication.partition_harness import Room
 
 
 @pytest.fixture

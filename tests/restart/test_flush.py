@@ -1,4 +1,4 @@
-"""log.flush.interval.messages=1: a record is neither acknowledged nor readable before it is flushed to disk."""
+"""log.flush.interval.messages=1: records are neither acknowledged nor readable before a flush to disk."""
 
 from __future__ import annotations
 

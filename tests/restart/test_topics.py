@@ -79,7 +79,7 @@ def test_a_pending_deletion_is_completed_at_startup(
 
 
 def _note_deletion(journal: Path, topic: str) -> None:
-    """Write the journal of a broker that died after it recorded a deletion and before it deleted the files."""
+    """Write the journal of a broker that died between recording a deletion and deleting the files."""
 
     async def note() -> None:
         tree = EmbeddedMetadataStore(str(journal))

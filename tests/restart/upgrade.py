@@ -268,9 +268,7 @@ def differences(expected: dict[str, Any], found: dict[str, Any]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.restart.upgrade", description=__doc__)
-    parser.add_argument(
-        "checkout", type=Path, help="a different checkout of these sources, with its own .venv"
-    )
+    parser.add_argument("checkout", type=Path, help="a different checkout, with its own .venv")
     before = parser.parse_args(arguments).checkout.resolve()
     assert before != PROJECT
     failed = False

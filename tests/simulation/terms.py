@@ -240,7 +240,7 @@ class Terms:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """Send AlterPartition like IsrProposals: retry until there is a response without a top-level error."""
+        """Send AlterPartition like IsrProposals: retry until a response has no top-level error."""
         cluster, partition = self.cluster, PARTITIONS[index]
         change = events.IsrChange(leader_epoch, isr, partition_epoch)
 

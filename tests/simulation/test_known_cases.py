@@ -1,4 +1,4 @@
-"""The data loss scenarios that leader epochs prevent, and planted faults, which the simulation must detect."""
+"""Data loss scenarios that leader epochs prevent, and planted faults that the simulation must detect."""
 
 from __future__ import annotations
 

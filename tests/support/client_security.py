@@ -49,7 +49,7 @@ def told(given: Mapping[str, str], java_file: Path) -> Iterator[None]:
 
 
 def java_file() -> Path | None:
-    """Return the properties file for Java clients in the format of Kafka's tools, or None without security."""
+    """Return the properties file for Java clients and Kafka's tools, or None without security."""
     file = os.environ.get(JAVA_VARIABLE)
     return Path(file) if file is not None else None
 

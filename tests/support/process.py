@@ -91,7 +91,7 @@ class Process:
         raise ProcessFailed(f"{' '.join(self.command)[:200]}\n{state}; last output:\n{self.tail()}")
 
     def stop(self, timeout_s: float = 20) -> int:
-        """Send SIGTERM, and SIGKILL after `timeout_s`. Return the exit code (negative: the signal's number)."""
+        """Send SIGTERM, and SIGKILL after `timeout_s`. Return the exit code (negative: signal number)."""
         if self._child is None:
             return 0
         if self.running:

@@ -65,7 +65,7 @@ class Secured:
             )
 
     def settings(self, address: str) -> dict[str, str]:
-        """Return the settings of a broker, ours or Apache Kafka, with one listener at `address` (host:port)."""
+        """Return the settings of a broker of either kind with one listener at `address` (host:port)."""
         return {
             "listeners": f"SASL_SSL://{address}",
             "security.inter.broker.protocol": "SASL_SSL",
@@ -121,7 +121,7 @@ class SecuredOnZooKeeper(Secured):
         """An option for the JVM of a broker. Our broker reads it from KAFKA_OPTS."""
 
     def settings(self, address: str) -> dict[str, str]:
-        """Return the settings without zookeeper.connect, which the cluster sets with `zookeeper.secure_port`."""
+        """Return the settings except zookeeper.connect, which the cluster sets (`zookeeper.secure_port`)."""
         return super().settings(address) | {
             "zookeeper.set.acl": "true",
             "zookeeper.ssl.client.enable": "true",

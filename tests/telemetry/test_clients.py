@@ -1,4 +1,4 @@
-"""Metrics pushed by librdkafka and Java clients, which appear at /metrics once a subscription requests them."""
+"""Metrics that librdkafka and Java clients push for a subscription, which appear at /metrics."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ CLIENTS: dict[str, Callable[[str], Client]] = {"librdkafka": Librdkafka, "kafka-
 
 
 def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> None:
-    """Copy all records, and replace clients that fail. The source's offsets equal the numbers of its records."""
+    """Copy all records, replacing failed clients. The source's offsets equal the numbers of its records."""
     transactions = 0
     end = time.monotonic() + 600
     while time.monotonic() < end:

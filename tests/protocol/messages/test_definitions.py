@@ -96,7 +96,7 @@ def test_the_comparison_finds_each_kind_of_difference(field: str) -> None:
 
 
 def compare(definition: Definition, cls: type[Message], *, newest: bool) -> list[str]:
-    """Return the differences, one per line. An older release may lack tagged fields that a newer one added."""
+    """Return the differences, one per line. An older release may lack tagged fields of a newer one."""
     differences = []
     for version in definition.versions.numbers():
         ours = definition.our_version(version)

@@ -13,7 +13,7 @@ from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.contents import Contents, differences, read_contents, read_records
-from tests.interop.genuine_directories import ALL_TOPICS, GenuineFolders
+from tests.interop.kafka_directories import ALL_TOPICS, GenuineFolders
 from tests.restart.client import produce
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from tests.authorization.asking import codes_in
+from tests.authorization.guest_requests import codes_in
 from tests.authorization.policies import GUEST_HOST, Policy, Resource
 from tests.authorization.servers import OurBroker
 from tests.conformance.batches import batch

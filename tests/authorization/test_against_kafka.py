@@ -15,8 +15,8 @@ import pytest
 from kafka_compat.handlers.served import CLUSTER_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import Operation, ResourceType
-from tests.authorization.asking import METRICS_CONFIG, Ask, codes_in, everything, prepare
-from tests.authorization.fetching import Session
+from tests.authorization.fetch_sessions import Session
+from tests.authorization.guest_requests import METRICS_CONFIG, Ask, codes_in, everything, prepare
 from tests.authorization.policies import Policy, Resource
 from tests.authorization.servers import Denials, World
 from tests.conformance.batches import batch

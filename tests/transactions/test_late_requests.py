@@ -18,7 +18,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.cluster.embedded import EmbeddedCluster
 from tests.support import campaign, java
 from tests.support.ports import free_port
-from tests.transactions.late_proxy import LateProxy
+from tests.transactions.delaying_proxy import LateProxy
 from tests.transactions.programs import await_markers, read_all
 
 PROGRAM = Path(__file__).parent / "java" / "Pausing.java"

@@ -72,7 +72,7 @@ class StubbornProducers:
         self._thread.join(30)
 
     def acknowledged_since(self, time_s: float) -> bool:
-        """Return whether every partition has an acknowledgement after `time_s`, a value of time.monotonic()."""
+        """Return whether every partition has an acknowledgement after `time_s` (time.monotonic())."""
         recent = {item.partition for item in list(self.acknowledged) if item.time_s > time_s}
         return len(recent) == self._partitions
 
@@ -158,7 +158,7 @@ async def _read_log(port: int, topic: str, partition: int) -> dict[int, Stored]:
 def lost(
     acknowledged: list[BrokerAcknowledgement], logs: Mapping[int, Mapping[int, Stored]]
 ) -> list[BrokerAcknowledgement]:
-    """Return the acknowledged records that the logs, by partition, do not contain at the acknowledged offset."""
+    """Return the acknowledged records that are not in the logs, by partition, at the acknowledged offset."""
     return [
         item
         for item in acknowledged

@@ -29,7 +29,7 @@ _before: list[Any] = []
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Disable the garbage collector, and log records, because pytest keeps them and they contain names too."""
+    """Disable the garbage collector, and logging, because pytest keeps log records, which contain names."""
     threshold = gc.get_threshold()
     logging.disable()
     gc.unfreeze()

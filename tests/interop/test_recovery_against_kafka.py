@@ -1,4 +1,4 @@
-"""Recovery of damaged log directories after kill -9: our broker and Apache Kafka 3.9.1 keep the same records."""
+"""Recovery of damaged logs after kill -9, which must keep the same records as Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.contents import Contents, differences, read_contents, wait_until_led
-from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS, is_cleaned
+from tests.interop.kafka_directories import FEW_INTERNAL_PARTITIONS, is_cleaned
 from tests.restart.client import Produced, new_producer_id, produce
 from tests.support import java
 from tests.support.process import wait_until

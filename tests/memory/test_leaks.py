@@ -16,10 +16,10 @@ import pytest
 from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import following
-from tests.memory.acts import ACTS, USER, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
+from tests.memory.client_actions import ACTS, USER, Act, Place
 from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
-from tests.memory.traces import counts, grown, nothing_left, without_collector
+from tests.memory.leftover_objects import counts, grown, nothing_left, without_collector
 from tests.security.authority import Authority
 
 SETTINGS = {

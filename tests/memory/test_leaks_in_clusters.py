@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.embedded import EmbeddedCluster
 from tests.memory.churn import SHORT_EXPIRIES, churn_once
 from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
-from tests.memory.traces import MARK, counts, grown, nothing_left, without_collector
+from tests.memory.leftover_objects import MARK, counts, grown, nothing_left, without_collector
 
 BROKERS = 3
 

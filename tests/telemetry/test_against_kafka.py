@@ -11,7 +11,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
 from tests.support.servers import KafkaCompatBroker
-from tests.telemetry.genuine import ReceivingKafka
+from tests.telemetry.receiving_kafka import ReceivingKafka
 
 ASK, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import BROKER_IDS, FaultCluster
-from tests.faults.stubborn import StubbornProducers, lost, read_log, rivals
+from tests.faults.fixed_broker_producers import StubbornProducers, lost, read_log, rivals
 from tests.support import campaign
 from tests.support.process import wait_until
 from tests.support.secured import FORMS

@@ -17,7 +17,7 @@ from tests.conformance.group_requests import join
 from tests.conformance.record_requests import fetch_request, produce_request
 from tests.conformance.wire import Connection, Plain
 from tests.memory.churn import churn_once
-from tests.memory.traces import MARK
+from tests.memory.leftover_objects import MARK
 from tests.security.logins import Login, Refused, TlsConnection
 from tests.support.acl_requests import acl, taking
 from tests.support.process import wait_until
