@@ -148,7 +148,7 @@ class KafkaCompatBroker(Server):
         environment: Mapping[str, str] | None = None,
         checkout: Path = PROJECT,
     ) -> None:
-        """`checkout` is the directory of the sources. Other checkouts than this one run in their own .venv."""
+        """`checkout` is the directory of the sources. Other checkouts run in their own .venv."""
         super().__init__(directory, port=port)
         self.checkout = checkout
         self.log_dir = directory / "logs"
