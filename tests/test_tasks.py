@@ -65,12 +65,12 @@ async def test_closing_cancels_the_most_recent_tasks_first() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)  # T the cleanup takes one more iteration of the event loop
+            await asyncio.sleep(0)  # the cleanup takes one more iteration of the event loop
             ends.append(name)
 
     for name in ("first", "second", "third"):
         tasks.spawn(name, lambda name=name: work(name), OnFailure.RESTART)  # type: ignore[misc]
-    await asyncio.sleep(0)  # T the tasks begin
+    await asyncio.sleep(0)  # the tasks begin
     await tasks.close()
     assert ends == ["third", "second", "first"]
     with pytest.raises(RuntimeError, match="its owner is closed"):
@@ -82,7 +82,7 @@ async def test_finishing_waits_for_all_tasks() -> None:
     tasks = Tasks()
 
     async def work() -> None:
-        await asyncio.sleep(0)  # T the work takes one more iteration of the event loop
+        await asyncio.sleep(0)  # the work takes one more iteration of the event loop
         done.append(True)
 
     tasks.spawn("closing", work)

@@ -211,7 +211,7 @@ def _records(names: Names) -> Iterator[Ask]:
         ApiKey.FETCH,
         lambda side: by_id(side) | {"replica_id": 7, "replica_state": {"replica_id": 7, "replica_epoch": -1}},
         low=13,
-        high=15,  # T Later versions report the current leader (KIP-951).
+        high=15,  # Later versions report the current leader (KIP-951).
         what="follower",
         neutral=_by_partition,
     )

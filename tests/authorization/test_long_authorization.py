@@ -21,7 +21,7 @@ class Slow:
     """An authorizer that is slow, and denies everything."""
 
     def allows(self, *_: object, **__: object) -> bool:
-        time.sleep(TURN_S / 4)  # T simulates a slow authorization check
+        time.sleep(TURN_S / 4)  # simulates a slow authorization check
         return False
 
     allows_any = allows

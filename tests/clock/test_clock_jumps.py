@@ -118,7 +118,7 @@ async def test_the_isr_does_not_depend_on_the_time_of_day(
         for _ in range(30):
             assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
             assert set(held.isr) == {1, 2, 3}
-            # T the interval between records, over longer than replica.lag.time.max.ms
+            # the interval between records, over longer than replica.lag.time.max.ms
             await asyncio.sleep(0.1)
     # A replica that does not keep up leaves the ISR.
     fetching: Any = cluster.brokers[behind].replicas.fetching

@@ -371,7 +371,7 @@ def test_a_transactional_batch_needs_a_transactional_id(pair: Pair) -> None:
 
 
 def test_producing_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
-    for connection in pair.sides.values():  # T creates __consumer_offsets
+    for connection in pair.sides.values():  # creates __consumer_offsets
         connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
     pair.await_topic("__consumer_offsets", 0)
     answers = pair.both(ApiKey.PRODUCE, 9, produce_request("__consumer_offsets", GOOD))

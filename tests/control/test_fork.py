@@ -157,7 +157,7 @@ def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) 
         assert killed.control.now_ms()
         delay_s = chance.uniform(0, 2 * took_s)
         forking.start()
-        time.sleep(delay_s)  # T the kill comes at a random moment of the fork
+        time.sleep(delay_s)  # the kill comes at a random moment of the fork
         killed.kill()
         forking.join()
         killed.start()

@@ -135,7 +135,7 @@ def test_after_a_kill_a_fork_is_either_complete_or_missing() -> None:
             name = f"fork-{number}"
             forking = threading.Thread(target=_fork, args=(cluster, name))
             forking.start()
-            time.sleep(chance.uniform(0, 0.2))  # T the kill comes at a random moment of the fork
+            time.sleep(chance.uniform(0, 0.2))  # the kill comes at a random moment of the fork
             cluster.kill()
             forking.join()
             cluster.start()
@@ -170,7 +170,7 @@ def test_after_a_kill_the_restore_is_either_complete_or_not_started() -> None:
             later = held(cluster, "t")
             restoring = threading.Thread(target=_restore, args=(cluster,))
             restoring.start()
-            time.sleep(chance.uniform(0, 0.5))  # T the kill comes at a random moment of the restore
+            time.sleep(chance.uniform(0, 0.5))  # the kill comes at a random moment of the restore
             cluster.kill()
             restoring.join()
             cluster.start()

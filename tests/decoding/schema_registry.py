@@ -64,7 +64,7 @@ class SchemaRegistry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 holder.asked.append(self.path)
-                time.sleep(holder.delay_s)  # T simulates a slow registry
+                time.sleep(holder.delay_s)  # simulates a slow registry
                 status, body = holder._answer(self.path, self.headers.get("Authorization"))
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

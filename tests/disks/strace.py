@@ -50,7 +50,7 @@ def _standing_still(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGSTOP)
     while stopped_in_a_row < _LOOKS and (states := _thread_states(pid)):
         stopped_in_a_row = stopped_in_a_row + 1 if states <= {"T", "t"} else 0
-        time.sleep(0.005)  # T polling interval
+        time.sleep(0.005)  # polling interval
     try:
         yield
     finally:

@@ -280,6 +280,6 @@ def _end(consumer: Any, place: Any) -> int:
         except KafkaException as error:
             if error.args[0].name() not in _NOT_YET or time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)  # T polling interval
+            time.sleep(0.05)  # polling interval
             # librdkafka caches metadata for minutes, including missing leaders, unless it is refreshed.
             consumer.list_topics(timeout=30)

@@ -66,11 +66,11 @@ def _kill_again_and_again(server: Server, load: Load, rounds: int, chance: rando
     """Kill the broker while records are in flight. In every fourth round, kill it again during startup."""
     for number in range(rounds):
         load.wait_for_acknowledgement()
-        time.sleep(chance.uniform(0, _LONGEST_RUN_S))  # T the kill comes at a random moment of the load
+        time.sleep(chance.uniform(0, _LONGEST_RUN_S))  # the kill comes at a random moment of the load
         server.kill()
         if number % 4 == 3:
             server.launch()
-            time.sleep(chance.uniform(0, _LONGEST_START_S))  # T the kill comes at a random moment of startup
+            time.sleep(chance.uniform(0, _LONGEST_START_S))  # the kill comes at a random moment of startup
             server.kill()
         server.start()
 

@@ -147,6 +147,6 @@ def _ask(
                 except AssertionError as error:
                     if time.monotonic() > deadline_s:
                         raise AssertionError(f"{operation.name}{when}: {error}") from error
-                    time.sleep(0.05)  # T polling interval
+                    time.sleep(0.05)  # polling interval
     finally:
         client.close()

@@ -308,4 +308,4 @@ class FaultCluster:
 
 def sleep_until(moment_s: float) -> None:
     """Sleep until time.monotonic() reaches `moment_s`."""
-    time.sleep(max(0.0, moment_s - time.monotonic()))  # T faults are scheduled for given moments
+    time.sleep(max(0.0, moment_s - time.monotonic()))  # faults are scheduled for given moments

@@ -100,7 +100,7 @@ class StubbornProducers:
             if offset is not None:
                 now_s = time.monotonic()
                 self.acknowledged.append(BrokerAcknowledgement(broker_id, partition, offset, value, now_s))
-            await asyncio.sleep(_PAUSE_S)  # T interval between records
+            await asyncio.sleep(_PAUSE_S)  # interval between records
         await client.close()
 
     async def _produce(self, client: BrokerClient, partition: int, value: bytes) -> int | None:

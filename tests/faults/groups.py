@@ -125,7 +125,7 @@ class _ConfluentMember(_ThreadMember):
             except KafkaException as error:
                 passes = error.args[0].retriable() or error.args[0].name() in _PASSING
                 if passes and time.monotonic() < deadline:
-                    time.sleep(_POLL_S)  # T retry interval
+                    time.sleep(_POLL_S)  # retry interval
                     continue
                 self.errors.append(f"commit: {error}")
                 return

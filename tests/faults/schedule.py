@@ -170,7 +170,7 @@ def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer
     cluster.wait_in_sync(TOPIC)
     _wait_acknowledged(producers)
     outcome.ended_ms = now_ms()
-    time.sleep(_CALM_S)  # T a gap after the last fault would show within this time
+    time.sleep(_CALM_S)  # a gap after the last fault would show within this time
     for producer in producers:
         outcome.gaps_s[producer.client] = longest_gap_s(
             producer.outcomes()[0], outcome.began_ms, outcome.ended_ms

@@ -75,7 +75,7 @@ def _watch(port: int, file: Path) -> None:
                         when_ms = time.time_ns() // 1_000_000
                         print(when_ms, f"{latency_ms:.1f} {wall_ms:.1f}", file=output, flush=True)
             except OSError:
-                time.sleep(PAUSE_S)  # T interval between connection attempts
+                time.sleep(PAUSE_S)  # interval between connection attempts
 
 
 if __name__ == "__main__":

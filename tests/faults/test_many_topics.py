@@ -156,7 +156,7 @@ def _until_done(ask: Callable[[set[str]], dict[str, Any]], topics: Sequence[str]
                     continue
             left.discard(topic)
         if left:
-            time.sleep(0.1)  # T retry interval
+            time.sleep(0.1)  # retry interval
 
 
 def read_topics(servers: str, topics: Sequence[str]) -> dict[str, list[bytes]]:
@@ -265,7 +265,7 @@ def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path)
         ends = time.monotonic() + RUN_S
         done: list[str] = []
         while time.monotonic() < ends:
-            time.sleep(FAILOVER_EVERY_S)  # T interval between failovers
+            time.sleep(FAILOVER_EVERY_S)  # interval between failovers
             for churn in churns:
                 assert churn.is_alive(), churn.failure
             done.append(_fail_over(cluster, len(done), watches))

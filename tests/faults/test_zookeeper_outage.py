@@ -94,7 +94,7 @@ def test_a_broker_isolated_from_zookeeper_is_replaced_and_stops_acknowledging_re
         cluster.wait_without(victim, _TOPIC, 30)
         replaced_s = time.monotonic()
         _wait_acknowledged(producers, 30)
-        # T the isolated broker would acknowledge something within this time
+        # the isolated broker would acknowledge something within this time
         time.sleep(campaign.rounds(1, 20))
         late = [
             item
@@ -115,7 +115,7 @@ def test_all_brokers_recover_after_being_isolated_from_zookeeper(tmp_path: Path,
         for proxy in cluster.proxies.values():
             proxy.silence()
         wait_until(lambda: not cluster.registered(), 30, "expiry of all sessions")
-        time.sleep(24)  # T the outage lasts longer than the session timeout
+        time.sleep(24)  # the outage lasts longer than the session timeout
         _wait_acknowledged(producers, 5)
         for proxy in cluster.proxies.values():
             proxy.resume()
@@ -134,12 +134,12 @@ def test_brokers_recover_after_zookeeper_was_down_for_30_s(
         alive = set(BROKER_IDS)
         victim = cluster.states(_TOPIC)[0].leader
         cluster.zookeeper.kill()
-        time.sleep(15)  # T half of the outage
+        time.sleep(15)  # half of the outage
         _wait_acknowledged(producers, 5)
         if broker_dies:
             cluster.brokers[victim].kill()
             alive.remove(victim)
-        time.sleep(15)  # T the other half of the outage
+        time.sleep(15)  # the other half of the outage
         cluster.zookeeper.start()
         _resumes(cluster, producers, sorted(alive))
         if broker_dies:

@@ -86,18 +86,18 @@ class Faults:
     def pause(self, victim: int) -> None:
         pid = self._cluster.brokers[victim].pid
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(4)  # T the pause lasts for this time
+        time.sleep(4)  # the pause lasts for this time
         os.kill(pid, signal.SIGCONT)
 
     def cut_off(self, victim: int) -> None:
         self._cluster.network.unplug(host_of(victim))
-        time.sleep(4)  # T the cut lasts for this time
+        time.sleep(4)  # the cut lasts for this time
         self._cluster.network.heal()
 
     def cut_from_brokers(self, victim: int) -> None:
         others = [host_of(number) for number in BROKER_IDS if number != victim]
         self._cluster.network.cut(host_of(victim), others)
-        time.sleep(4)  # T the cut lasts for this time
+        time.sleep(4)  # the cut lasts for this time
         self._cluster.network.heal()
 
 
@@ -155,7 +155,7 @@ def run(directory: Path, operations: int, faults: int) -> tuple[list[Operation],
                     and sum(planned.done.values()) < faults
                 ):
                     planned.next()
-                time.sleep(0.2)  # T polling interval of the history
+                time.sleep(0.2)  # polling interval of the history
             assert process.returncode == 0, errors_file.read_text()[-3000:]
     return parse(history_file.read_text().splitlines()), planned.done
 

@@ -62,7 +62,7 @@ def open_and_send(port: int, count: int, data: bytes, linger_s: float = LINGER_S
             connections.append(connection)
             with contextlib.suppress(OSError):
                 connection.sendall(data)
-        time.sleep(linger_s)  # T the connections stay open for this time
+        time.sleep(linger_s)  # the connections stay open for this time
     finally:
         for connection in connections:
             connection.close()
@@ -78,10 +78,10 @@ def pour(port: int, frames: Sequence[bytes], seconds: float = 5.0) -> None:
             try:
                 data = data[connection.send(data) :]
             except BlockingIOError:
-                time.sleep(0.01)  # T polling interval: the broker has stopped reading
+                time.sleep(0.01)  # polling interval: the broker has stopped reading
             except ConnectionError:
                 return
-        time.sleep(max(min(end_s - time.monotonic(), 1.0), 0))  # T the connection stays open for this time
+        time.sleep(max(min(end_s - time.monotonic(), 1.0), 0))  # the connection stays open for this time
 
 
 def pour_on_many(port: int, connections: int, frames: Sequence[bytes], seconds: float = 5.0) -> None:
@@ -105,8 +105,8 @@ def pour_on_many(port: int, connections: int, frames: Sequence[bytes], seconds: 
                 except ConnectionError:
                     opened[connection] = memoryview(b"")
             if not moved:
-                time.sleep(0.01)  # T polling interval: the broker has stopped reading
-        time.sleep(1.0)  # T the connections stay open for this time
+                time.sleep(0.01)  # polling interval: the broker has stopped reading
+        time.sleep(1.0)  # the connections stay open for this time
     finally:
         for connection in opened:
             connection.close()

@@ -35,7 +35,7 @@ async def test_encoding_a_large_body_yields_to_the_event_loop() -> None:
         nonlocal served
         while True:
             served += 1
-            await asyncio.sleep(0)  # T lets the encoding run
+            await asyncio.sleep(0)  # lets the encoding run
 
     serving = asyncio.ensure_future(others())
     await json_text({"rows": list(range(10 * AT_ONCE))})

@@ -64,7 +64,7 @@ def settled(connection: Connection, key: ApiKey, version: int, request: Plain, *
         if found["error_code"] not in _PENDING or time.monotonic() > deadline_s:
             assert found["error_code"] == 0, answer
             return answer
-        time.sleep(0.02)  # T retry interval
+        time.sleep(0.02)  # retry interval
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def user(place: Place) -> Iterator[Connection]:
                 client = ScramClient("SCRAM-SHA-256", USER, PASSWORD)
                 login = Login(Connection(place.sasl, client_id=CLIENT), "SCRAM-SHA-256", client)
                 break
-            except Refused:  # T the broker does not know the user yet
+            except Refused:  # the broker does not know the user yet
                 assert time.monotonic() < deadline_s
         with login.connection as connection:
             yield connection
@@ -452,7 +452,7 @@ def a_transaction_with_offsets(place: Place) -> None:
         path = ("topics", 0, "partitions", 0)
         settled(connection, ApiKey.TXN_OFFSET_COMMIT, 3, request, *path)
         settled(connection, ApiKey.END_TXN, 3, named | {"committed": True})
-        _begin(connection)  # T waits for the markers
+        _begin(connection)  # waits for the markers
         _delete_group(connection)
 
 

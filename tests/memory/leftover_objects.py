@@ -54,7 +54,7 @@ async def nothing_left() -> None:
         if loop.time() > deadline_s:
             raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
         del holders
-        await asyncio.sleep(0.2)  # T polling interval: objects are freed without an event
+        await asyncio.sleep(0.2)  # polling interval: objects are freed without an event
 
 
 async def grown(before: Counter[str], by: int) -> set[str]:
@@ -66,7 +66,7 @@ async def grown(before: Counter[str], by: int) -> set[str]:
     while found := {name for name, count in (counts() - before).items() if count >= by}:
         if loop.time() > deadline_s:
             break
-        await asyncio.sleep(0.2)  # T polling interval: objects are freed without an event
+        await asyncio.sleep(0.2)  # polling interval: objects are freed without an event
     return found
 
 

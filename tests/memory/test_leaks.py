@@ -62,7 +62,7 @@ async def place(
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 async def test_repeated_actions_do_not_leak_objects(place: Place, act: Act) -> None:
-    await asyncio.to_thread(act, place)  # T creates objects that the first such action needs
+    await asyncio.to_thread(act, place)  # creates objects that the first such action needs
     await nothing_left()
     # Other activity of the broker does not create this many objects twice.
     growth = []

@@ -36,7 +36,7 @@ async def test_deleted_replicated_topics_do_not_leak_objects(address: str) -> No
     async def act() -> None:
         await asyncio.to_thread(churn_once, address, MARK, BROKERS)
 
-    await act()  # T creates objects that the first such action needs
+    await act()  # creates objects that the first such action needs
     await nothing_left()
     growth = []
     for _ in range(2):

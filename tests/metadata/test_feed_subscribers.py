@@ -99,7 +99,7 @@ async def test_topic_creation_waits_until_enough_brokers_have_registered(tmp_pat
     try:
         topics: Any = cluster.brokers[1].services.topics
         waiting = asyncio.ensure_future(topics.until_brokers(2))
-        await asyncio.sleep(0)  # T the wait begins
+        await asyncio.sleep(0)  # the wait begins
         assert not waiting.done()
         await cluster.start_broker(2)
         await asyncio.wait_for(waiting, 10)
@@ -241,7 +241,7 @@ async def test_conditions_awaited_by_the_control_api_are_checked_after_changes(c
     pulse = Pulse()
     cache.feed.subscribe(pulse.beat)
     waiting = asyncio.ensure_future(pulse.until(lambda: "t" in cache.topics, 10_000))
-    await asyncio.sleep(0)  # T the wait begins
+    await asyncio.sleep(0)  # the wait begins
     cache.put_topic(topic("t", 1))
     assert await asyncio.wait_for(waiting, 10)
 

@@ -207,7 +207,7 @@ def _unread(client: str, member: Member, ends: dict[int, int]) -> list[str]:
     """Wait until a member has read and committed everything, and return what is missing."""
     deadline = time.monotonic() + _END_S
     while member.committed != ends and time.monotonic() < deadline and not member.errors:
-        time.sleep(0.2)  # T polling interval
+        time.sleep(0.2)  # polling interval
     problems = [f"the group of {client}: {error}" for error in member.errors]
     if member.committed != ends:
         problems.append(f"the group of {client} committed {member.committed}, the ends are {ends}")

@@ -97,6 +97,6 @@ class LargeAnswers:
         before = -1
         while before != self._served:
             before = self._served
-            await asyncio.sleep(0.1)  # T nothing more is served within this time
+            await asyncio.sleep(0.1)  # nothing more is served within this time
         assert self._served < 2000, "all responses together would be 200 MB"
         writer.transport.abort()

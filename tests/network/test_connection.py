@@ -197,7 +197,7 @@ async def test_responses_waiting_for_an_earlier_one_count_as_pending_bytes() -> 
         before = -1
         while before != served:
             before = served
-            await asyncio.sleep(0.05)  # T nothing more is served within this time
+            await asyncio.sleep(0.05)  # nothing more is served within this time
         assert 0 < served < 20
         assert server.answer_budget.used_bytes > 1_000_000
         connection, slot = parked[0]
@@ -228,10 +228,10 @@ async def test_waiting_for_memory_does_not_count_toward_the_frame_deadline(
         begun_s = loop.time()
         writer.write(data[:60_000])
         await until(lambda: server.request_budget.someone_waits)
-        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())  # T most of the deadline passes
+        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())  # most of the deadline passes
         first.write(data[60_000:])
         assert await read_frame(first_reader) == body
-        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())  # T the deadline passes
+        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())  # the deadline passes
         writer.write(data[60_000:])
         assert await read_frame(reader) == body
         first.close()

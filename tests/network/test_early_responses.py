@@ -25,7 +25,7 @@ async def test_a_response_completed_while_its_handler_still_runs_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(function: Any, *arguments: Any) -> Any:
-        time.sleep(2 * TURN_S)  # T the step takes longer than a slice
+        time.sleep(2 * TURN_S)  # the step takes longer than a slice
         return partial(function, *arguments)
 
     monkeypatch.setattr("kafka_compat.handlers.write_txn_markers.partial", slow)

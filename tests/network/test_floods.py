@@ -57,7 +57,7 @@ def send_what_fits(sockets: Sequence[socket.socket], data: bytes, quiet_s: float
                 try:
                     rest[one] = rest[one][one.send(rest[one]) :]
                 except OSError:
-                    rest[one] = memoryview(b"")  # T the broker has closed it
+                    rest[one] = memoryview(b"")  # the broker has closed it
                 if not rest[one]:
                     del rest[one]
                     selector.unregister(one)
@@ -147,7 +147,7 @@ def test_memory_is_not_allocated_for_announced_sizes(broker: KafkaCompatBroker) 
     ):
         send_what_fits(some, struct.pack(">i", 100_000_000) + bytes(1024))
         send_what_fits(many, struct.pack(">i", 90_000_000))
-        time.sleep(0.5)  # T the broker would allocate the announced sizes within this time
+        time.sleep(0.5)  # the broker would allocate the announced sizes within this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
     # Mostly the connections themselves; the announced requests total 190 GB.
@@ -190,7 +190,7 @@ def test_large_responses_on_one_connection_use_bounded_memory(broker: KafkaCompa
             read_all(one, 600)
         else:
             send_what_fits(one, flood)
-            time.sleep(2)  # T the bystander measures during this time
+            time.sleep(2)  # the bystander measures during this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
 
@@ -310,7 +310,7 @@ def test_a_rejected_client_is_logged_once(broker: KafkaCompatBroker, sent: bytes
         with Connection(broker.address) as client:
             client.send(sent)
             assert client.closed_by_peer()
-    broker.stop()  # T flushes the broker's log
+    broker.stop()  # flushes the broker's log
     lines = [
         line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closed" in line
     ]

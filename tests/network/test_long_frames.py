@@ -198,7 +198,7 @@ async def test_a_long_request_does_not_delay_other_clients(
 
     async with answering({key: handle}) as (_, connection):
         await asyncio.to_thread(connection.send, frame(*made(1)[:3]))
-        await asyncio.to_thread(connection.receive)  # T Compiles the codecs.
+        await asyncio.to_thread(connection.receive)  # Compiles the codecs.
 
         async def ask() -> bytes:
             await asyncio.to_thread(connection.send, sent)

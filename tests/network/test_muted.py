@@ -85,7 +85,7 @@ async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
         connection = only(server)
         await until(lambda: connection._reader.held_bytes)
         for _ in range(20):
-            await asyncio.sleep(0.02)  # T held bytes are watched for the time of the mute
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= FIRST_BYTES
         assert await read_frame(reader) == large[:10], "it is read and served after the mute"
         writer.close()
@@ -102,7 +102,7 @@ async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
         connection = only(server)
         writer.write(frame(large)[100:])
         for _ in range(20):
-            await asyncio.sleep(0.02)  # T held bytes are watched for the time of the mute
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= 2 * FIRST_BYTES
         assert await read_frame(reader) == large[:10]
         writer.close()

@@ -223,7 +223,7 @@ async def test_an_unfinished_handshake_is_subject_to_the_frame_deadline(world: W
             writer.close()
         # After the handshake, the client may be idle for longer than the handshake timeout.
         reader, writer = await world.connect()
-        await asyncio.sleep(1.5)  # T longer than a handshake may take
+        await asyncio.sleep(1.5)  # longer than a handshake may take
         writer.write(frame(b"x"))
         assert await read_frame(reader) == b"x"
         writer.close()

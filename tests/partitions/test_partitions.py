@@ -297,5 +297,5 @@ def test_network_partitions_of_every_kind_do_not_lose_acknowledged_records(trial
         if round_ % 3 == 2:
             trial.cluster.wait_all_in_sync(len(TOPICS), 60)
         else:
-            time.sleep(chance.uniform(0, 2))  # T the next cut comes before the last is repaired
+            time.sleep(chance.uniform(0, 2))  # the next cut comes before the last is repaired
     trial.finish()

@@ -134,7 +134,7 @@ def test_sigterm_is_handled_at_any_moment_of_startup(tmp_path: Path) -> None:
     for _ in range(campaign.rounds(8, 60)):
         with command.launched():
             wait_until(lambda: _handles_sigterm(command.pid), 10, "installation of the signal handler", 0.001)
-            time.sleep(chance.uniform(0, 0.6))  # T the signal comes at a random moment of startup
+            time.sleep(chance.uniform(0, 0.6))  # the signal comes at a random moment of startup
             assert command.stop() == 0, command.said
             assert command.processes() == []
             assert "Traceback" not in command.said

@@ -173,7 +173,7 @@ def test_kills_of_single_processes_do_not_lose_acknowledged_records(tmp_path: Pa
         _wait_acknowledged(producers)
         deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
         for _ in range(_KILLS):
-            time.sleep(chance.uniform(0, 0.5))  # T the kill comes at a random moment of the load
+            time.sleep(chance.uniform(0, 0.5))  # the kill comes at a random moment of the load
             killed = chance.choice(sorted(deaths))
             deaths[killed] += 1
             began_ms = now_ms()

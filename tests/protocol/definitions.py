@@ -33,15 +33,15 @@ _OTHER_NAMES = {
 class FieldAt(NamedTuple):
     """A field in one version of a message. `tag` is None unless it is a tagged field."""
 
-    name: str  # T ours, in snake_case
+    name: str  # ours, in snake_case
     json_name: str
-    type: str  # T of the element, for an array: "int32", or the name of a struct
+    type: str  # of the element, for an array: "int32", or the name of a struct
     is_array: bool
     nullable: bool
     tag: int | None
     default: object
     is_map_key: bool
-    children: tuple[FieldAt, ...]  # T of a struct, or of the elements
+    children: tuple[FieldAt, ...]  # of a struct, or of the elements
 
 
 class Definition:

@@ -43,7 +43,7 @@ class RandomMessages:
         if isinstance(wire_type, ArrayOf):
             length = self._random.randint(1 if self._full else 0, self._longest)
             if isinstance(wire_type.element, Wire) and self._random.random() < 0.02:
-                length = 140  # T a count of two varint bytes
+                length = 140  # a count of two varint bytes
             return [self._value(wire_type.element, version) for _ in range(length)]
         if not isinstance(wire_type, Wire):
             return self.message(wire_type, version)

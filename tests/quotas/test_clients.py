@@ -80,7 +80,7 @@ def python_producing(address: str, client: str, topic: str) -> Iterator[int]:
                 producer.send(topic, VALUE).add_callback(delivered)
                 pending += len(VALUE)
             else:
-                time.sleep(0.001)  # T polling interval
+                time.sleep(0.001)  # polling interval
             yield done
     finally:
         # With a shorter timeout than the queued records need, close() would fail and leave its thread
@@ -183,7 +183,7 @@ def log_sizes(broker: KafkaCompatBroker, topic: str) -> Iterator[int]:
     folder = broker.log_dir / f"{topic}-0"
     while True:
         yield sum(file.stat().st_size for file in folder.glob("*.log"))
-        time.sleep(0.01)  # T interval of measuring
+        time.sleep(0.01)  # interval of measuring
 
 
 @contextmanager
@@ -224,7 +224,7 @@ def test_a_throttled_client_does_not_slow_down_others(broker: KafkaCompatBroker)
 
     def p99_ms() -> float:
         with Bystander(broker.port, broker.pid, 5) as bystander:
-            time.sleep(SECONDS)  # T the bystander measures during this time
+            time.sleep(SECONDS)  # the bystander measures during this time
         assert not bystander.trouble
         return statistics.quantiles(bystander.latencies_ms, n=100)[-1]
 

@@ -44,7 +44,7 @@ async def test_an_idle_partition_stays_in_sync_alongside_a_busy_one(cluster: Emb
     began_ms = clock.monotonic_ms()
     while clock.monotonic_ms() < began_ms + 2000:
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)  # T interval between records
+        await asyncio.sleep(0.01)  # interval between records
     for follower in FOLLOWERS:
         state = partition.in_sync.followers[follower]
         assert clock.monotonic_ms() - state.last_caught_up_ms < 1000
@@ -82,6 +82,6 @@ async def test_a_new_log_start_offset_is_sent_at_once(cluster: EmbeddedCluster) 
     # next requests confirm it.
     while not deleting.done():
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)  # T interval between records
+        await asyncio.sleep(0.01)  # interval between records
     await client.close()
     assert deleting.result().topics[0].partitions[0].error_code == ErrorCode.NONE

@@ -170,4 +170,4 @@ def wait_until(
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout_s} s")
-        time.sleep(interval_s)  # T polling interval
+        time.sleep(interval_s)  # polling interval

@@ -24,4 +24,4 @@ async def until(
                 found = await found
             if found:
                 return
-            await asyncio.sleep(interval_s)  # T polling interval
+            await asyncio.sleep(interval_s)  # polling interval

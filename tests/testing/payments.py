@@ -18,7 +18,7 @@ FAULTS = Faults(process_kills=2.0)
 
 async def pay(paid: set[bytes], order: bytes) -> None:
     """Record the payment in an external database."""
-    await asyncio.sleep(0.05)  # T the database takes its time
+    await asyncio.sleep(0.05)  # the database takes its time
     paid.add(order)
 
 
@@ -51,7 +51,7 @@ async def connected(simulation: Simulation) -> AIOKafkaProducer:
             return producer
         except KafkaError:
             await producer.stop()
-            await asyncio.sleep(1)  # T retry interval
+            await asyncio.sleep(1)  # retry interval
 
 
 async def order(simulation: Simulation, orders: list[bytes]) -> None:
@@ -64,8 +64,8 @@ async def order(simulation: Simulation, orders: list[bytes]) -> None:
                 break
             except KafkaError as error:
                 simulation.note(f"ordering {each!r} again: {error!r}")
-                await asyncio.sleep(1)  # T retry interval
-        await asyncio.sleep(simulation.random.uniform(0, 1))  # T orders come at random moments
+                await asyncio.sleep(1)  # retry interval
+        await asyncio.sleep(simulation.random.uniform(0, 1))  # orders come at random moments
     await producer.stop()
 
 
@@ -80,7 +80,7 @@ async def shop(simulation: Simulation, commits_first: bool) -> None:
     for _ in range(120):
         if len(paid) == ORDERS:
             return
-        await asyncio.sleep(1)  # T polling interval, in simulated time
+        await asyncio.sleep(1)  # polling interval, in simulated time
     raise AssertionError(f"never paid: {[each for each in orders if each not in paid]}")
 
 

@@ -75,7 +75,7 @@ async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
         async def tick() -> None:
             nonlocal ticks
             while True:
-                await asyncio.sleep(0.01)  # T interval between ticks
+                await asyncio.sleep(0.01)  # interval between ticks
                 ticks += 1
 
         ticking = asyncio.ensure_future(tick())

@@ -179,7 +179,7 @@ def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> N
         except Exception as error:
             # After any error, a new client repeats the incomplete transaction.
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            time.sleep(0.2)  # T retry interval
+            time.sleep(0.2)  # retry interval
     raise TimeoutError
 
 

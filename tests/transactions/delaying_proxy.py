@@ -69,7 +69,7 @@ class LateProxy:
                 if not self._hold(frame):
                     broker_writer.write(frame)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # T asyncio's server would complain about a cancelled task
+            pass  # asyncio's server would complain about a cancelled task
         finally:
             back.cancel()
             broker_writer.close()

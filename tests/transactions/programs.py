@@ -95,7 +95,7 @@ def await_markers(address: str, topic: str, partitions: int = 1) -> None:
             partition = TopicPartition(topic, index)
             while len({reader.get_watermark_offsets(partition, PATIENCE_S)[1] for reader in readers}) > 1:
                 assert time.monotonic() < end, partition
-                time.sleep(0.02)  # T polling interval
+                time.sleep(0.02)  # polling interval
     finally:
         for reader in readers:
             reader.close()

@@ -118,7 +118,7 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
         try:
             while not copier.keep_alive():
                 assert time.monotonic() < begun + RUN_S, (tmp_path / "copier.log").read_text()[-3000:]
-                time.sleep(0.05)  # T polling interval
+                time.sleep(0.05)  # polling interval
                 if kills < faults and _end(progress) > (kills + 1) * total // (faults + 1):
                     kills += 1
                     if kills % 3:

@@ -182,7 +182,7 @@ async def test_a_transaction_continues_on_the_next_coordinator(producer: RawProd
     await producer.finish(committed=True)
     async with asyncio.timeout(SETTLE_S):
         while (again := await producer.end(before, True)).error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
-            pass  # T its markers are on their way
+            pass  # its markers are on their way
     assert (again.error_code, again.producer_epoch) == (0, producer.identity.producer_epoch)
     assert await producer.write(2, "next") == ErrorCode.NONE
     await producer.finish(committed=True)

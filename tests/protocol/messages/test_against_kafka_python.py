@@ -52,12 +52,12 @@ def test_kafka_python_reencodes_the_same_bytes(cls: type[Message]) -> None:
         for seed in range(rounds(everyday=5, campaign=200)):
             message = RandomMessages(seed).message(cls, version)
             if isinstance(message, ApiVersionsResponse):
-                # T with an error, kafka-python reads version 0 whatever version was requested
+                # with an error, kafka-python reads version 0 whatever version was requested
                 message.error_code = 0
             content = encode(message, version)
             try:
                 decoded = theirs.decode(content, version=version)
-                decoded._header = None  # T decoding leaves it unset, and encoding reads it
+                decoded._header = None  # decoding leaves it unset, and encoding reads it
                 again = bytes(decoded.encode(version=version))
             except Exception as error:
                 differences.append(f"v{version} seed {seed}: {error!r}")

@@ -82,7 +82,7 @@ def test_a_seed_produces_the_same_run_in_another_process(brokers: int, seeds: in
 
 async def _uses_time_and_chance(simulation: Simulation) -> None:
     began_s, began_of_day_s = time.monotonic(), time.time()
-    await asyncio.sleep(1_000)  # T simulated time
+    await asyncio.sleep(1_000)  # simulated time
     assert 1_000 <= time.monotonic() - began_s < 1_001
     assert 1_000 <= time.time() - began_of_day_s < 1_001
     slept_s = await asyncio.to_thread(_sleeps)
@@ -91,7 +91,7 @@ async def _uses_time_and_chance(simulation: Simulation) -> None:
 
 def _sleeps() -> float:
     began_s = time.perf_counter()
-    time.sleep(5)  # T simulated time, in a thread
+    time.sleep(5)  # simulated time, in a thread
     return time.perf_counter() - began_s
 
 
@@ -107,22 +107,22 @@ async def _is_killed(simulation: Simulation) -> None:
     async def work() -> None:
         seen.append("began")
         try:
-            await asyncio.sleep(10)  # T the work that is interrupted
+            await asyncio.sleep(10)  # the work that is interrupted
         finally:
             seen.append("finally")
 
     process = simulation.process("worker", work)
-    await asyncio.sleep(5)  # T the work is half done
+    await asyncio.sleep(5)  # the work is half done
     process.pause()
-    await asyncio.sleep(20)  # T the work would be done within this time
+    await asyncio.sleep(20)  # the work would be done within this time
     assert seen == ["began"]
     process.resume()
-    await asyncio.sleep(0.1)  # T the resumed process ends its work
+    await asyncio.sleep(0.1)  # the resumed process ends its work
     assert seen == ["began", "finally"] and process.ended.is_set()
     other = simulation.process("other", work)
-    await asyncio.sleep(5)  # T the work is half done
+    await asyncio.sleep(5)  # the work is half done
     other.kill()
-    await asyncio.sleep(20)  # T the work would be done within this time
+    await asyncio.sleep(20)  # the work would be done within this time
     other.start()
     await other.ended.wait()
     assert seen[2:] == ["began", "began", "finally"]
@@ -139,7 +139,7 @@ async def _broker_is_killed(simulation: Simulation) -> None:
         for number in range(3):
             await producer.send_and_wait("flights", b"%d" % number)
             broker.kill()
-            await asyncio.sleep(1)  # T the broker is down for this time
+            await asyncio.sleep(1)  # the broker is down for this time
             broker.start()
             await broker.ready.wait()
     async with AIOKafkaConsumer("flights", auto_offset_reset="earliest", **at) as consumer:
@@ -232,7 +232,7 @@ class _Busy:
         try:
             while not self._over.is_set():
                 began_s = time.monotonic()
-                time.sleep(0.0005)  # T a short sleep in real time is what is tested
+                time.sleep(0.0005)  # a short sleep in real time is what is tested
                 if not 0.0005 <= time.monotonic() - began_s < 60:
                     self.problems.append("a sleep did not use real time")
                 if abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 60:
