@@ -47,7 +47,7 @@ public final class AckedProducer {
         settings.put("request.timeout.ms", requestTimeoutMs);
         settings.put("delivery.timeout.ms", "120000");
         settings.put("max.block.ms", "120000");
-        // These timeouts cover TCP and TLS: a paused broker accepts connections, but sends nothing. The default is 10 s.
+        // These include TLS: a paused broker accepts connections, but sends nothing. The default is 10 s.
         settings.put("socket.connection.setup.timeout.ms", "2000");
         settings.put("socket.connection.setup.timeout.max.ms", "2000");
         // See tests/support/client_security.py.

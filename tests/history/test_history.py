@@ -91,13 +91,13 @@ class Faults:
 
     def cut_off(self, victim: int) -> None:
         self._cluster.network.unplug(host_of(victim))
-        time.sleep(4)  # the cut lasts for this time
+        time.sleep(4)  # the network stays partitioned for this time
         self._cluster.network.heal()
 
     def cut_from_brokers(self, victim: int) -> None:
         others = [host_of(number) for number in BROKER_IDS if number != victim]
         self._cluster.network.cut(host_of(victim), others)
-        time.sleep(4)  # the cut lasts for this time
+        time.sleep(4)  # the network stays partitioned for this time
         self._cluster.network.heal()
 
 

@@ -23,7 +23,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * injects that error into the response to one request, and the program uses a client that sends such a request.
  * It prints the line that tests/control/test_errors.py reads: api, code, whether the client considers the error
  * retriable, the number of affected requests, and the client's reaction. For a line `lose true`, an idempotent
- * producer sends a record to topic `once` whose response is lost; for `lose false`, one without idempotence to `twice`.
+ * producer sends a record to topic `once` whose response is lost. For `lose false`, a producer without idempotence
+ * sends one to topic `twice`.
  */
 public final class GivenErrors {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
