@@ -23,7 +23,7 @@ from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
-"""Settings of both brokers. The next ones keep Apache Kafka's internal topics small."""
+"""Settings of both brokers. `_SMALL` keeps Apache Kafka's internal topics small."""
 _SMALL = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",

@@ -106,7 +106,9 @@ def _audited(ours: Denials, genuine: Denials) -> Iterator[str]:
 
 
 def test_telemetry_subscriptions_need_permission_on_the_cluster(brokers: World) -> None:
-    """Like KRaft brokers. ZooKeeper mode has no telemetry subscriptions, so Apache Kafka is not compared."""
+    """The permissions are those of KRaft brokers. Apache Kafka is not compared, because ZooKeeper mode has no
+    telemetry subscriptions.
+    """
     ours = brokers.guest.sides["ours"]
     metrics = {"resource_type": METRICS_CONFIG, "resource_name": "x", "configs": []}
     change = {"resources": [metrics], "validate_only": True}
@@ -153,7 +155,9 @@ def test_denied_partitions_remain_in_the_fetch_session(brokers: World, version: 
 
 @pytest.mark.parametrize("version", [4, 11, 13])
 def test_denied_partitions_do_not_complete_a_waiting_fetch(brokers: World, version: int) -> None:
-    """Otherwise, a consumer of both partitions would send fetch requests in a tight loop."""
+    """If a denied partition completed the fetch, a consumer of both partitions would send fetch requests in a
+    tight loop.
+    """
     may, must_not = brokers.admin.topic(), brokers.admin.topic()
     brokers.set_policy(reading(may))
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9999}

@@ -216,7 +216,7 @@ def open_connections(address: str, count: int) -> Iterator[list[Connection]]:
 
 
 def test_a_connection_waits_until_a_slot_is_free(tmp_path: Path) -> None:
-    """Like Apache Kafka. Every listener has its own slots."""
+    """Every listener has its own slots, as in Apache Kafka."""
     port, other_port = free_port(), free_port()
     settings = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},OTHER://127.0.0.1:{other_port}",
@@ -239,8 +239,9 @@ def test_a_connection_waits_until_a_slot_is_free(tmp_path: Path) -> None:
 
 
 def test_an_inter_broker_connection_takes_over_the_slot_of_an_idle_client(tmp_path: Path) -> None:
-    """On the inter-broker listener: the broker closes the connection that was idle longest on another
-    listener."""
+    """A connection on the inter-broker listener makes the broker close the connection on another listener
+    that was idle for the longest time.
+    """
     port, other_port = free_port(), free_port()
     settings = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},OTHER://127.0.0.1:{other_port}",

@@ -134,7 +134,9 @@ def test_a_name_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["log.dirs=", "log.dirs= , ", "log.dir="])
 def test_empty_log_directories_are_rejected(given: str) -> None:
-    """As in Apache Kafka: the default directory may hold the data of a different broker."""
+    """The broker does not use the default directory instead, because it may hold the data of a different
+    broker. Apache Kafka behaves the same way.
+    """
     said = refusal(f"--override={given}", "--port", "0")
     name = given.partition("=")[0]
     assert f"configuration {name}: At least one log directory must be defined via log.dirs or log.dir" in said

@@ -1,4 +1,4 @@
-"""Dynamic settings: responses to changes, storage, and notification of listeners."""
+"""Dynamic settings: responses to changes, storage, and notification of subscribers."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_requests_for_loggers_of_other_brokers_are_rejected(pair: Pair, broker: 
     request = change((SET, "kafka", "DEBUG"), broker=broker)
     ours, genuine = (side["responses"][0] for side in pair.both(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
     assert ours["error_code"] == genuine["error_code"]
-    # Kafka's message says that it received its own id, 1.
+    # Kafka's message wrongly says that it received 1, its own id.
     assert ours["error_message"] == genuine["error_message"].replace("received 1", "received 77")
     pair.same(ApiKey.DESCRIBE_CONFIGS, describe(["kafka"], broker))
 

@@ -65,7 +65,7 @@ def test_a_response_waits_until_its_record_is_committed() -> None:
 
 
 def test_a_commit_that_times_out_gets_an_error_response() -> None:
-    """Otherwise, clients would wait forever if followers are down or the ISR is below min.insync.replicas."""
+    """The timeout ensures a response if followers are down or the ISR is below min.insync.replicas."""
     coordinator = Coordinator(offsets_commit_timeout_ms=2_000)
     partition = ("topic", 0)
     coordinator.log.hold = True

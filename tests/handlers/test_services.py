@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def brokers_offer_everything(broker: BrokerServices) -> Services:
-    """Checked by the type checker only: a broker provides all services that handlers need."""
+    """Let the type checker verify that a broker provides all services that handlers need. Never called."""
     return broker
 
 

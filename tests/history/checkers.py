@@ -59,7 +59,7 @@ class History:
 
 
 def anomalies(operations: list[Operation]) -> dict[str, list[str]]:
-    """Return the anomalies by checker. Empty if there are none."""
+    """Return the anomalies by checker, or an empty dict if there are none."""
     history = History(operations)
     found = {name: list(checker(history)) for name, checker in CHECKERS.items()}
     return {name: problems for name, problems in found.items() if problems}

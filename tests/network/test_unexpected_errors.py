@@ -85,7 +85,7 @@ async def test_an_error_in_one_topic_does_not_fail_the_others(
 
 
 async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path) -> None:
-    """Like Apache Kafka, which does not report internal errors to clients."""
+    """Internal errors are not reported to clients, as in Apache Kafka."""
     async with serving(tmp_path) as (broker, connection):
         payload = znodes.encode_config({"retention.ms": "for ever"})
         path = znodes.config_path("topics", TOPIC_NAME)

@@ -249,7 +249,7 @@ def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
         return times_ms
 
     times_ms = both(addresses, told)
-    # Three of the quotas share a rate with records that were already counted, so only the minimum is checked.
+    # Three of the throttle times include records counted before, because some of the quotas share a rate.
     assert all(each > 1_000 for each in times_ms)
 
 
