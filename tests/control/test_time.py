@@ -146,7 +146,7 @@ def test_a_stopped_clock_moves_only_when_it_is_advanced(broker: KafkaBroker) -> 
     assert event == {"after_ms": 2 * DAY_MS, **where}
     assert broker.control.now_ms() == before_ms + 1000 + 2 * DAY_MS
     broker.control.stand_still(still=False)
-    wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "the clock to run again")
+    wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "a running clock")
 
 
 def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker) -> None:

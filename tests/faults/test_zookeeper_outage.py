@@ -26,7 +26,7 @@ campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minut
 
 @contextmanager
 def _work(directory: Path, secured: bool) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
-    """A cluster behind proxies with stubborn producers. At the end, no acknowledged record may be lost, and
+    """A cluster behind proxies, with producers that write to fixed brokers. At the end, no acknowledged record may be lost, and
     no two brokers may have acknowledged in the same epoch.
     """
     session_timeout_ms = 6000 if campaign.enabled() else 2000

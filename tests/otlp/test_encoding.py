@@ -1,4 +1,4 @@
-"""Encoding of metric families as OTLP, with arbitrary labels and values, and arbitrary limits of requests."""
+"""Encoding of metric families as OTLP, with arbitrary labels, values and request sizes."""
 
 from __future__ import annotations
 

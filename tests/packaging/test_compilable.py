@@ -127,7 +127,7 @@ def _caught_twice(source: str) -> Iterator[str]:
 
 
 def test_each_exception_has_a_unique_name() -> None:
-    """mypyc 2.4.1 gives the name the type of the first clause, and raises TypeError for the second."""
+    """mypyc 2.4.1 gives the name the type of the first clause, and rejects the exceptions of the second."""
     twice = "def f():\n    try: g()\n    except A as e: h(e)\n    except B as e: h(e)"
     assert list(_caught_twice(twice)) == ["line 4: e"]
     found = [

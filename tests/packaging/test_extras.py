@@ -54,7 +54,7 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
 def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:
-    """Tested without extras, and with the extras that make the broker faster."""
+    """The wheel is tested without extras, and with the extras that make the broker faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
         "import importlib.util as u; import kafka_compat.storage.log.log; "

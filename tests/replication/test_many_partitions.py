@@ -22,9 +22,9 @@ from tests.storage.log_support import START_MS, batch
 PARTITIONS = 1_000
 PER_TOPIC = 50
 BYTES_PER_PARTITION_MAX = 3_600
-"""The Python objects of the log, the partition, its metadata and nodes. It was 5,900 bytes."""
+"""Maximum size of the Python objects for the log, the partition, its metadata and nodes. It was 5,900."""
 CALLS_MAX = 1_000
-"""Calls of all jobs together. There were at least ten per partition before."""
+"""Maximum number of function calls by all jobs. There were at least ten per partition before."""
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None
 
 
 def test_collections_stay_short_however_many_objects_are_created() -> None:
-    """Creating 100,000 partitions has this effect, and the objects are kept."""
+    """The objects are kept, as after the creation of 100,000 partitions."""
     garbage = GarbageCollection(0)
     kept = []
     examined = Examined()
