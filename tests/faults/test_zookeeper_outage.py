@@ -26,8 +26,8 @@ campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minut
 
 @contextmanager
 def _work(directory: Path, secured: bool) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
-    """A cluster behind proxies, with producers that write to fixed brokers. At the end, no acknowledged record may be lost, and
-    no two brokers may have acknowledged in the same epoch.
+    """A cluster behind proxies, with producers that each write to a fixed broker. At the end, no acknowledged
+    record may be lost, and no two brokers may have acknowledged in the same epoch.
     """
     session_timeout_ms = 6000 if campaign.enabled() else 2000
     with FaultCluster(

@@ -103,8 +103,8 @@ class PartitionedCluster:
     # Requests
 
     def ask(self, broker_id: int, api_key: ApiKey, version: int, request: Plain) -> Plain:
-        """Send a request from the broker's own host, which reaches it despite any partition, and return the
-        response.
+        """Send a request from the broker's own host, which reaches it despite network faults, and return
+        the response.
         """
 
         def asked() -> Plain:
