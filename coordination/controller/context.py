@@ -28,6 +28,7 @@ SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
 """Maximum number of partitions or replicas that one step processes."""
+_UNASSIGNED = outcomes.Assignment(())
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
@@ -186,7 +187,7 @@ class ControllerContext:
 
     def assignment(self, partition: TopicPartition) -> outcomes.Assignment:
         """The partition's replicas; empty if the partition is unknown."""
-        return self.assignments.get(partition.topic, {}).get(partition.partition, outcomes.Assignment(()))
+        return self.assignments.get(partition.topic, {}).get(partition.partition, _UNASSIGNED)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         """Every replica of the partitions."""
@@ -249,18 +250,21 @@ def write_states(
     if not writes:
         return written, conflicts
     answer = yield writes
-    for write in writes:
-        partition = write.partition
-        if partition in answer.written:
-            state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
-            written[partition] = context.states[partition] = state
-            continue
-        conflicts.append(partition)
-        fresh = answer.conflicts.get(partition)
-        if fresh is None:
-            context.states.pop(partition, None)
-        else:
-            context.states[partition] = fresh
+    for some, long in in_steps(writes):
+        for write in some:
+            partition = write.partition
+            if partition in answer.written:
+                state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
+                written[partition] = context.states[partition] = state
+                continue
+            conflicts.append(partition)
+            fresh = answer.conflicts.get(partition)
+            if fresh is None:
+                context.states.pop(partition, None)
+            else:
+                context.states[partition] = fresh
+        if long:
+            yield PAUSE
     return written, conflicts
 
 

@@ -12,10 +12,12 @@ from dataclasses import replace
 from enum import Enum
 
 from kafka_compat.coordination.controller.context import (
+    PAUSE,
     ControllerContext,
     PartitionPhase,
     Procedure,
     change_states,
+    in_steps,
     write_states,
 )
 from kafka_compat.coordination.controller.effects import StateWrite
@@ -123,18 +125,26 @@ class Partitions:
     ) -> Procedure[set[TopicPartition]]:
         context = self._context
         writes = []
-        for partition in partitions:
-            replicas = context.assignment(partition).replicas
-            alive = context.online(partition, replicas)
-            if alive:
-                state = PartitionState(alive[0], 0, alive, context.controller_epoch)
-                writes.append(StateWrite(partition, state, CREATE))
-            else:
-                context.note(f"Elected no leader for {partition}: all replicas {list(replicas)} are offline")
+        for some, long in in_steps(partitions):
+            for partition in some:
+                replicas = context.assignment(partition).replicas
+                alive = context.online(partition, replicas)
+                if alive:
+                    state = PartitionState(alive[0], 0, alive, context.controller_epoch)
+                    writes.append(StateWrite(partition, state, CREATE))
+                else:
+                    context.note(
+                        f"Elected no leader for {partition}: all replicas {list(replicas)} are offline"
+                    )
+            if long:
+                yield PAUSE
         written, conflicts = yield from write_states(context, writes)
-        for partition, state in written.items():
-            context.partition_phases[partition] = PartitionPhase.ONLINE
-            batch.leader_and_isr(state.isr, partition, state, is_new=True)
+        for created, long in in_steps(list(written.items())):
+            for partition, state in created:
+                context.partition_phases[partition] = PartitionPhase.ONLINE
+                batch.leader_and_isr(state.isr, partition, state, is_new=True)
+            if long:
+                yield PAUSE
         # Keep an existing state, written by a predecessor or by an attempt whose response was lost.
         led = set(written)
         for partition in conflicts:

@@ -47,7 +47,6 @@ from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import Tasks
-from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -195,7 +194,6 @@ class Broker:
         finally:
             gc.enable()
         gc.freeze()
-        gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
         await server.start(dispatcher.dispatch, dispatcher.refusal)
         _limit_connections(config, server, rates)

@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="kafka-compat",
         description="A broker that speaks the Kafka protocol, and tools for Kafka clusters.",
+        epilog="Kafka's commands, such as `kafka-compat topics` for kafka-topics.sh: "
+        f"{', '.join(registry.TOOLS)}. Each has its own --help.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

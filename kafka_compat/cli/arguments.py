@@ -58,6 +58,12 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap a description without breaking the names of commands and flags."""
+        import textwrap
+
+        return textwrap.fill(" ".join(text.split()), width, break_on_hyphens=False)
+
 
 def _columns() -> int:
     try:

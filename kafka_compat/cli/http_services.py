@@ -167,17 +167,22 @@ class HttpServices:
         from kafka_compat.metrics.routes import metrics_routes
 
         routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
+        disabled = {}
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
             routes += ControlApi(brokers, self._control, tree).routes()
+        else:
+            disabled["/control/"] = f"The control API is disabled: set {_CONTROL}=true"
         if self._principal is not None:
             from kafka_compat.page.site import Site
 
             site = Site(brokers, listener, self._principal, self._registry, may_write=self._page_may_write)
             routes += site.routes()
             self._tasks.append(asyncio.ensure_future(site.watch()))
-        self._tasks.append(asyncio.ensure_future(listener.serve(routes)))
+        else:
+            disabled["/ui"] = f"The web console is disabled: set {_PAGE}=true"
+        self._tasks.append(asyncio.ensure_future(listener.serve(routes, disabled)))
 
     async def close(self) -> None:
         """Stop serving and pushing."""

@@ -63,7 +63,8 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers, each in its own process: broker IDs starting at "
-        "broker.id, ports and data directories as with --brokers; processes that die are restarted",
+        "broker.id, ports and data directories as with --brokers, and the HTTP listener's port and the "
+        "following ones if kafka.compat.http.listener is set; processes that die are restarted",
     )
     parser.add_argument(
         "--ephemeral",

@@ -126,7 +126,8 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
             print(json.dumps(failure(str(error)), indent=2))
         print(f"kafka-compat: no broker can be reached: {error}", file=sys.stderr)
         print(
-            "kafka-compat: run `kafka-compat doctor` to find the step that fails and its remedy",
+            "kafka-compat: start the broker, or give its address with --bootstrap-server; run "
+            "`kafka-compat doctor` to find the step that fails and its remedy",
             file=sys.stderr,
         )
         return EXIT_UNREACHABLE

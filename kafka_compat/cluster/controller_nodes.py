@@ -39,6 +39,8 @@ UNDER_WAY_MOST = 100
 """Maximum number of concurrent store requests. Responses that arrive together are processed together, before
 the event loop serves any connection again.
 """
+STATES_UNDER_WAY_MOST = 512
+"""Maximum number of states in concurrent transactions: encoding them takes about 25 µs each."""
 
 
 class Deposed(Exception):
@@ -278,10 +280,11 @@ class ControllerNodes:
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
         """Write the states, in one transaction per topic if possible. Raises Deposed."""
+        groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
-            _by_topic(effect.writes),
+            groups,
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
-            UNDER_WAY_MOST,
+            min(UNDER_WAY_MOST, max(1, STATES_UNDER_WAY_MOST // max(map(len, groups)))),
         )
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}

@@ -124,7 +124,9 @@ class BrokerConfig(TypedValues):
 
         if with_right_case(name) != name:
             return f"{name} (did you mean {with_right_case(name)}?)"
-        likely = difflib.get_close_matches(name, [*self._keys, *AUTHORIZER_SETTINGS], 1, 0.8)
+        likely = difflib.get_close_matches(
+            name, [*self._keys, *dynamic_only_keys(), *AUTHORIZER_SETTINGS], 1, 0.8
+        )
         return f"{name} (did you mean {likely[0]}?)" if likely else name
 
     @property
@@ -370,8 +372,10 @@ class BrokerConfig(TypedValues):
 
 
 def _is_built(name: str) -> bool:
-    """Whether a name is derived from a listener, belongs to a plug-in, or was introduced by a later Kafka."""
+    """Whether a name is derived from a listener, belongs to a plug-in, was introduced by a later Kafka, or is
+    a setting that Kafka accepts only by AlterConfigs.
+    """
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name
     prefixes = ("rsm.config.", "rlmm.config.", _OF_ITS_STORE, *_NEWER_PREFIXES)
-    return name.startswith(prefixes) or name in AUTHORIZER_SETTINGS
+    return name.startswith(prefixes) or name in AUTHORIZER_SETTINGS or name in dynamic_only_keys()

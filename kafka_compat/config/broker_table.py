@@ -345,7 +345,7 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that can only be set by AlterConfigs, not in a properties file (KIP-73, KIP-113).
+#: Settings that Kafka accepts only by AlterConfigs (KIP-73, KIP-113). In a properties file, they apply here.
 DYNAMIC_ONLY_TABLE = """
 leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker sends to followers of the partitions in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker fetches for the partitions in follower.replication.throttled.replicas. The default is no limit.

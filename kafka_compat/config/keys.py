@@ -239,7 +239,7 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Broker settings that can be set by AlterConfigs but not in a properties file."""
+    """Broker settings that Kafka accepts only by AlterConfigs. In a properties file, they apply here, too."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 

@@ -68,10 +68,14 @@ class HttpListener:
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
         """Routes by method and path."""
+        self._disabled: Mapping[str, str] = {}
         self._runner: web.AppRunner | None = None
 
-    async def serve(self, routes: Sequence[Route]) -> None:
-        """Start serving."""
+    async def serve(self, routes: Sequence[Route], disabled: Mapping[str, str] | None = None) -> None:
+        """Start serving. `disabled` maps the path prefix of a disabled part to the text that says how to
+        enable it, which the response to its requests contains.
+        """
+        self._disabled = disabled or {}
         web = await asyncio.to_thread(_import_web)
         described = list(routes)
 
@@ -92,6 +96,10 @@ class HttpListener:
         for route in routes:
             self._routes[route.method, route.path] = route
             application.router.add_route(route.method, route.path, self._handler(web, route))
+            if route.method == "GET":
+                # Load balancers check health with HEAD.
+                self._routes["HEAD", route.path] = route
+                application.router.add_route("HEAD", route.path, self._handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
@@ -121,7 +129,9 @@ class HttpListener:
                 found: web.StreamResponse = await handler(request)
                 return found
             except web.HTTPException as error:
-                return _problem(web, error.status, f"{request.method} {request.path}: {error.reason}")
+                prefix = next(filter(request.path.startswith, self._disabled), "")
+                hint = f". {self._disabled[prefix]}" if prefix else ""
+                return _problem(web, error.status, f"{request.method} {request.path}: {error.reason}{hint}")
             except BadCall as error:
                 return _problem(web, error.status, str(error))
             except Exception as error:
@@ -235,6 +245,8 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
     # Ignore a disconnected client, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
+        if request.method == "HEAD":
+            return response
         try:
             async for piece in stream.pieces:
                 await response.write(piece)

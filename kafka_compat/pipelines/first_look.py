@@ -168,7 +168,7 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
 
 def _explained(servers: str, error: Exception) -> NotStarted:
     """The error with advice for the user."""
-    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] shows which step fails."
+    doctor = f"kafka-compat doctor --bootstrap-server {servers} [client.properties] shows which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
         return NotStarted(

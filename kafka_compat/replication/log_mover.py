@@ -111,10 +111,7 @@ class LogMover:
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
                     truncations = held.log.truncation_count
-                if (
-                    held.log.truncation_count != truncations
-                    or future.log_end_offset < held.log.log_start_offset
-                ):
+                if held.log.truncation_count != truncations or _is_overtaken(future, held.log):
                     truncations = held.log.truncation_count
                     # Start at the batch that contains the log start, because batches are copied as a whole.
                     future.truncate_fully_and_start_at(
@@ -144,6 +141,8 @@ class LogMover:
     async def _copy(self, held: Partition, future: Log) -> bool:
         """Copy a part, and return whether all but a small remainder of the log is copied durably."""
         source = held.log
+        if _is_overtaken(future, source):
+            return False
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
             # Imported here because few brokers ever move a log.
@@ -157,7 +156,7 @@ class LogMover:
         refusal = await finished(partial(future.disk.worker.submit, future.flush))
         if refusal is not None:
             raise refusal
-        if held.log is not source or source.closed:
+        if held.log is not source or source.closed or _is_overtaken(future, source):
             return False
         rest = source.read(future.log_end_offset, LAST_BYTES_MAX)
         return rest is None or rest.size_bytes < LAST_BYTES_MAX // 2
@@ -182,6 +181,11 @@ class LogMover:
         held.replace_log(self._log_dirs.moves.finish((held.topic, held.partition)))
         log.info("Moved %s-%d to %s", held.topic, held.partition, held.log.directory)
         return True
+
+
+def _is_overtaken(future: Log, log: Log) -> bool:
+    """Whether DeleteRecords or retention deleted records that the copy still lacks: it starts again there."""
+    return future.log_end_offset < log.log_start_offset
 
 
 async def _await_truncations(future: Log) -> None:

@@ -315,6 +315,8 @@ def _reason(error: Exception) -> str:
         return "no response in time"
     if isinstance(error, KafkaError):
         return f"{error.code.name}: {error}" if str(error) else error.code.name
+    if isinstance(error, ConnectionRefusedError):
+        return "Connection refused, nothing listens there"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

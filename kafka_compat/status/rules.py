@@ -16,6 +16,7 @@ from kafka_compat.status.units import counted, size
 USABLE_MIN: Final = 0.05
 """A volume with a smaller share of usable bytes counts as nearly full."""
 
+_STATES: Final = {"down": "is down", "unreachable": "cannot be reached from here"}
 _NAMED_MAX: Final = 5
 _NUMBERS_MAX: Final = 8
 _NAME_MAX: Final = 40
@@ -52,19 +53,23 @@ def _brokers(snapshot: Snapshot) -> Iterator[Problem]:
         )
         where = f" at {broker.address}" if broker.address else ""
         has = f"; it has {counted(replicas, 'replica')}" if replicas else ""
-        text = f"broker {broker.broker_id}{where} is down: {broker.fault}{has}"
+        text = f"broker {broker.broker_id}{where} {_STATES[broker.state]}: {broker.fault}{has}"
         yield Problem("broker-not-up", text, (str(broker.broker_id),))
 
 
 def _controller(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.is_kraft:
         return
-    up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
-    if snapshot.controller_id is None:
+    controller_id = snapshot.controller_id
+    if controller_id is None:
         yield Problem("no-controller", "no controller: topics and leaders cannot change", ())
-    elif snapshot.controller_id not in up:
-        text = f"the controller, broker {snapshot.controller_id}, is down: topics and leaders cannot change"
-        yield Problem("no-controller", text, (str(snapshot.controller_id),))
+        return
+    state = {broker.broker_id: broker.state for broker in snapshot.brokers}.get(controller_id, "down")
+    if state != "up":
+        provided = "if no broker can reach it either, " if state == "unreachable" else ""
+        text = f"the controller, broker {controller_id}, {_STATES[state]}: {provided}topics and leaders "
+        text += "cannot change"
+        yield Problem("no-controller", text, (str(controller_id),))
 
 
 # --- partitions

@@ -152,10 +152,10 @@ def _time(time_ms: int) -> str:
 
 
 def _brokers(snapshot: Snapshot) -> Section:
-    away = sum(not broker.is_up for broker in snapshot.brokers)
     heading = _heading("BROKERS", f"{len(snapshot.brokers):,}")
-    if away:
-        heading.append(f", {away:,} down", _BAD)
+    for state in ("down", "unreachable"):
+        if away := sum(broker.state == state for broker in snapshot.brokers):
+            heading.append(f", {away:,} {state}", _BAD)
     if snapshot.is_kraft:
         heading.append(", KRaft mode", _FAINT)
     leads: dict[int, int] = {}
@@ -169,7 +169,7 @@ def _brokers(snapshot: Snapshot) -> Section:
 
     def row(broker: Broker) -> list[Text]:
         is_controller = broker.broker_id == snapshot.controller_id
-        state = Text("up", _GOOD) if broker.is_up else Text("down", _BAD)
+        state = Text(broker.state, _GOOD if broker.is_up else _BAD)
         if is_controller:
             state.append(", controller", "" if broker.is_up else _BAD)
         return [

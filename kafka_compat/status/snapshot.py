@@ -30,6 +30,11 @@ class Broker(NamedTuple):
         return self.fault is None
 
     @property
+    def state(self) -> str:
+        """`up`; `unreachable` if the cluster lists the broker, but it does not respond; otherwise `down`."""
+        return "up" if self.is_up else "down" if self.host is None else "unreachable"
+
+    @property
     def address(self) -> str | None:
         """`host:port`."""
         return None if self.host is None else f"{self.host}:{self.port}"

@@ -114,10 +114,12 @@ class Maintenance:
 
     def start(self, tasks: Tasks) -> None:
         """Start the schedule in a task of that owner."""
+        self._garbage.start()
         tasks.spawn("maintenance", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
         """Stop the work that runs outside the task."""
+        self._garbage.stop()
         if self.cleaner is not None:
             self.cleaner.stop()
 

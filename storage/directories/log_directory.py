@@ -109,6 +109,8 @@ class LogDirectory:
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
+        self._release_waiters: dict[TopicPartition, list[Done]] = {}
+        """Callbacks for partitions whose log was moved to another directory, but is not removed yet."""
 
     @property
     def online(self) -> bool:
@@ -266,6 +268,9 @@ class LogDirectory:
         log.abandon()
         target = f"{self.path}/{unique_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
+        if key not in self.logs:
+            for waiter in self._release_waiters.pop(key, ()):
+                self._removals.when_free(key, waiter)
         self._submit_settle()
         return target
 
@@ -308,12 +313,15 @@ class LogDirectory:
 
     def is_free(self, key: TopicPartition) -> bool:
         """Whether nothing on disk refers to a log with this name."""
-        return key in self.logs or self._removals.is_free(key)
+        return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
         """Call back once `is_free`, or with the current error."""
         if self.is_free(key):
             done(None)
+            return
+        if key in self.logs:
+            self._release_waiters.setdefault(key, []).append(done)
             return
         self._removals.when_free(key, done)
         self._submit_settle()
@@ -324,6 +332,10 @@ class LogDirectory:
         for item in list(self._truncations):
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
+        for waiters in self._release_waiters.values():
+            for waiter in waiters:
+                waiter(self.disk.failure)
+        self._release_waiters.clear()
 
     # --- in the worker: make decisions durable
 

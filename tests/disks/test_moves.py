@@ -5,6 +5,7 @@ Kafka's tool.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,6 +171,33 @@ def test_kafkas_tool_moves_replicas_and_verifies_the_moves(
     wait_until_all_in(broker, disks[1])
     done = java.run("kafka-reassign-partitions", *arguments, "--verify")
     assert done.stdout.count("is completed") >= PARTITIONS, done.stdout
+
+
+@pytest.mark.parametrize("deletes_records", [False, True])
+def test_repeated_moves_log_no_warning(tmp_path: Path, deletes_records: bool) -> None:
+    disks, settings = two_disks(tmp_path)
+    broker = KafkaCompatBroker(tmp_path / "broker", settings)
+    broker.start()
+    data = {"index": 0, "records": build_batch([Record(value=bytes(1000)) for _ in range(10)])}
+    produce = {"acks": 1, "timeout_ms": 1000, "topic_data": [{"name": TOPIC, "partition_data": [data]}]}
+    everything = {"name": TOPIC, "partitions": [{"partition_index": 0, "offset": -1}]}
+    moves, last = 0, ""
+    try:
+        create(broker, partitions=1)
+        deadline = time.monotonic() + PATIENCE_S
+        while moves < 20 and time.monotonic() < deadline:
+            ask(broker, ApiKey.PRODUCE, 8, produce)
+            if deletes_records:
+                answer = ask(broker, ApiKey.DELETE_RECORDS, 1, {"topics": [everything], "timeout_ms": 1000})
+                assert answer["topics"][0]["partitions"][0]["error_code"] == 0
+            place = places(broker)[0]
+            if place != last:
+                moves, last = moves + 1, place
+                assert move(broker, next(disk for disk in disks if str(disk) != place), TOPIC, [0]) == [0]
+    finally:
+        broker.stop()
+    assert moves == 20
+    assert "WARN" not in broker.log.read_text()
 
 
 def test_a_move_goes_on_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def page() -> str:
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, dynamic only\n",
-            "Set these with `kafka-compat configs --alter --broker N`; files must not contain them.\n",
+            "Set these with `kafka-compat configs --alter --broker N`. In files, they apply, too.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",

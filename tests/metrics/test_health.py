@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
@@ -28,6 +29,20 @@ def test_healthy_brokers_are_ready(kind: type[KafkaBroker]) -> None:
     with kind() as broker:
         assert get_json(broker.control.url, "/live") == (200, {"live": True})
         assert get_json(broker.control.url, "/ready") == (200, {"ready": True})
+
+
+def test_health_and_metrics_are_served_to_head_requests() -> None:
+    with KafkaBroker() as broker:
+        connection = HTTPConnection(broker.control.url.removeprefix("http://"), timeout=20)
+        for path in ("/live", "/ready", "/metrics", "/public_metrics"):
+            seen = []
+            for method in ("GET", "HEAD"):
+                connection.request(method, path)
+                with connection.getresponse() as response:
+                    seen.append((response.status, response.headers.get_content_type()))
+                    assert bool(response.read()) == (method == "GET")
+            assert seen[0] == seen[1] and seen[0][0] == 200
+        connection.close()
 
 
 def test_a_broker_without_the_metadata_store_is_not_ready() -> None:

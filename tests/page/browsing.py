@@ -56,5 +56,6 @@ class Asked(Site):
             assert told["problems"] == []
             found += told["records"]
             cursor = told["cursor"]
+            assert told["has_more"] == (cursor is not None)
             if cursor is None:
                 return found

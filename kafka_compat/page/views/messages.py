@@ -18,8 +18,6 @@ from kafka_compat.search.search import Search
 from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-_AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
-"""Fields that the form shows without expanding it."""
 _DEFAULTS: Final = {
     "key_how": "contains",
     "key_as": "text",
@@ -55,7 +53,7 @@ async def see(visit: Visit) -> Data:
         "name": topic.name,
         "partitions": len(topic.partitions),
         "query": given,
-        "has_more": bool(given.keys() - _AT_HAND),
+        "has_more": found.cursor is not None,
         "is_filtered": not query.match.is_all,
         "newest_first": query.newest,
         "goes_on_from_cursor": query.cursor is not None,

@@ -316,6 +316,32 @@ def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, 
     dirs.close()
 
 
+def test_a_log_moves_back_once_its_old_directory_is_removed(tmp_path: Path) -> None:
+    key = ("t", 0)
+    harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
+    dirs, first = harness.dirs, harness.log()
+    append(first, batch(10))
+    there = next(path for path in harness.directories if path != first.disk.path)
+    placed: list[Exception | None] = []
+    append(dirs.moves.begin(key, there), batch(10))
+    dirs.moves.place(key, placed.append)
+    worker.drain()
+    dirs.moves.finish(key)
+    append(dirs.moves.begin(key, first.disk.path), batch(10))
+    dirs.moves.place(key, placed.append)
+    assert Path(first.directory).exists() and placed == [None]
+    worker.drain()
+    assert placed == [None, None] and dirs.moves.is_placed(key)
+    assert dirs.moves.finish(key).directory == first.directory
+    dirs.delete(*key)
+    assert not dirs.is_ready(key)
+    told: list[Exception | None] = []
+    dirs.when_ready(key, told.append)
+    worker.drain()
+    assert told == [None] and dirs.is_ready(key)
+    dirs.close()
+
+
 def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_online(
     tmp_path: Path,
 ) -> None:
