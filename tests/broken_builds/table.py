@@ -1,4 +1,4 @@
-"""Builds that are broken on purpose, each with the test that notices."""
+"""Deliberately broken builds, each with the test that detects it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 COORDINATORS = "tests/coordinator_runtime/"
 GROUPS = (
-    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_before_and_after_loading"
+    COORDINATORS + "test_group_state_matches_log.py::test_groups_have_the_same_state_before_and_after_loading"
 )
 TRANSACTIONS = (
     COORDINATORS
-    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_before_and_after_loading"
+    + "test_transaction_state_matches_log.py::test_transactions_have_the_same_state_before_and_after_loading"
 )
 FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
@@ -20,7 +20,7 @@ TOKENS = "tests/security/tokens/"
 
 
 class BrokenBuild(NamedTuple):
-    """One change of the source, `right` to `wrong`, and the test that must fail by it."""
+    """A source change from `right` to `wrong`, and the test that must fail with it."""
 
     name: str
     file: str

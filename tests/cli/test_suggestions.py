@@ -1,4 +1,4 @@
-"""What is said to somebody who mistypes: a command, a flag, a setting."""
+"""Suggestions for misspelled commands, flags and settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_help_of_processes_tells_which_http_ports_are_used() -> None:
 
 
 def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> None:
-    """A file, the environment, the command line: it is a warning, and the broker serves."""
+    """In a file, the environment or on the command line, a misspelled setting causes only a warning."""
     file = tmp_path / "server.properties"
     file.write_text("num.partitons=3\n")
     command = [sys.executable, "-m", "kafka_compat", "serve", str(file), "--env", "--port=0", "--ephemeral"]

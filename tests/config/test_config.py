@@ -1,4 +1,4 @@
-"""What a person's settings mean, and what they read when one is wrong."""
+"""Parsing of settings, and the messages about invalid ones."""
 
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def test_the_command_line_overrides_the_environment_and_the_file(tmp_path: Path)
     assert config.str("broker.rack") == "b"
     assert config.int("log.segment.bytes") == 1000
     assert config.unknown == ()
-    assert load([str(path)]).str("broker.rack") == "a", "the environment counts only when asked for"
+    assert load([str(path)]).str("broker.rack") == "a", "the environment is read only on request"
 
 
 def test_environment_variables_are_mapped_as_in_the_docker_images() -> None:

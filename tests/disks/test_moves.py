@@ -1,4 +1,6 @@
-"""Logs move between a broker's directories (AlterReplicaLogDirs), under load, over kills, by Kafka's tool."""
+"""Moves of logs between a broker's directories (AlterReplicaLogDirs): under load, with kills, and with
+Kafka's tool.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def move(broker: Server, path: Path | str, topic: str, partitions: list[int]) ->
 
 
 def places(broker: Server) -> dict[int, str]:
-    """Where each partition of the topic is, copies not counted."""
+    """Return the directory of each partition of the topic, ignoring future replicas."""
     answer = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})
     return {
         partition["partition_index"]: result["log_dir"]
@@ -78,7 +80,7 @@ def places(broker: Server) -> dict[int, str]:
 
 
 def wait_until_all_in(broker: Server, directory: Path) -> None:
-    wait_until(lambda: set(places(broker).values()) == {str(directory)}, PATIENCE_S, "all moved")
+    wait_until(lambda: set(places(broker).values()) == {str(directory)}, PATIENCE_S, "all partitions moved")
 
 
 @pytest.mark.timeout(900)
@@ -102,14 +104,14 @@ def test_moves_between_disks_under_load_and_kills_do_not_lose_records(
     assert findings.nothing, findings
     assert set(places(broker).values()) == {str(target)}
     (other,) = (disk for disk in disks if disk != target)
-    wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
+    wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "deletion of the old directories")
 
 
 def test_a_copy_left_without_a_topic_id_by_a_kill_gets_its_id(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
-    """Killed when the folder of a copy was made, and the topic's id not yet noted in it. The log that came of
-    it was taken for another topic's by the start after the next move, and set aside.
+    """The broker was killed after it created the copy's directory and before it wrote the topic id. Then,
+    after the next move, startup mistook the log for that of a different topic and set it aside.
     """
     broker, disks = moving
     create(broker, partitions=1)

@@ -1,6 +1,6 @@
-"""docs/compatibility.md, made from what the handlers declare, the clients of the tests, and kips.py.
+"""The text of docs/compatibility.md, generated from the handlers' declarations, the test clients and kips.py.
 
-Pure: `page()` is the text. `python -m tests.docs.write` writes it.
+No I/O: `page()` returns the text, and `python -m tests.docs.write` writes it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KAFKA_ONLY = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "KIP-848",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "KIP-848",
 }
-"""Why an API that genuine Kafka advertises is not served."""
+"""The reason why the broker does not serve an API that Apache Kafka advertises."""
 
 FEATURES = {
     "headers": "headers",
@@ -51,7 +51,7 @@ FEATURES = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     return "\n".join([_HEAD, _clients(), _tools(), _files(), _kips(), _apis()])
 
 
@@ -114,7 +114,7 @@ which test in `tests/` verifies it.
 
 
 def is_here(kip: Kip) -> bool:
-    """Whether what the proposal brought is served."""
+    """Return whether the broker supports the proposal."""
     return kip.api in SERVED if kip.api is not None else bool(kip.shown_by)
 
 
@@ -157,7 +157,7 @@ def _span(versions: tuple[int, int] | None) -> str:
 
 
 def _named(kind: ClientKind) -> str:
-    """The library and its version."""
+    """Return the library and its version."""
     if kind.java_version is not None:
         return f"Java kafka-clients {kind.java_version}"
     if kind.go_library is not None:
@@ -173,7 +173,7 @@ def _named(kind: ClientKind) -> str:
 
 
 def _version(package: str) -> str:
-    """As setup.cfg asks for it: its number where that is pinned, else the least."""
+    """Return the version in setup.cfg: the pinned version, or else the minimum."""
     wanted = next(line for line in requires("kafka-compat") or () if re.match(rf"{package}\b(?!-)", line))
     found = re.search(r"(==|>=)\s*([\d.]+)", wanted)
     assert found is not None, wanted

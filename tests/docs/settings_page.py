@@ -1,6 +1,7 @@
-"""docs/settings.md, generated from the tables of settings: what each sets, and whether it has an effect.
+"""The text of docs/settings.md, generated from the tables of settings: the purpose and effect of each
+setting.
 
-Pure: `page()` is the text. `python -m tests.docs.write` writes it.
+No I/O: `page()` returns the text, and `python -m tests.docs.write` writes it.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ WHY_STORED: Mapping[str, str] = {
     "preallocate": "Segment files grow as they are written.",
     "log.preallocate": "Segment files grow as they are written.",
 }
-"""Prefix of a setting's name -> why the setting is only stored."""
+"""The reason why a setting is only stored, by prefix of its name."""
 
 _HEAD = """\
 # Settings
@@ -111,7 +112,7 @@ brokers or *per broker*.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     keys = {name: key for name, key in broker_keys().items() if key.update != "internal"}
     kafkas = {name: key for name, key in keys.items() if not name.startswith(OWN_PREFIX)}
     return "\n".join(
@@ -148,7 +149,7 @@ def page() -> str:
 
 
 def state(key: ConfigKey, *, broker: bool) -> str:
-    """The effect of the setting, as the introduction of the page defines it."""
+    """Return the effect of the setting, in the terms of the page's introduction."""
     if broker and is_of_kraft(key.name):
         return "ignored"
     words = {"unneeded": "not needed", "stored": "stored only"}

@@ -1,4 +1,4 @@
-"""The HTTP listener of a broker: its settings, what it answers to what it does not know, its end."""
+"""The HTTP listener of a broker: settings, responses to unknown requests, and shutdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATH = "/control/v1/time"
 def ask(
     port: int, method: str, path: str, body: str | bytes | None = None, **headers: str
 ) -> tuple[int, str, Any]:
-    """Status, type and JSON of the answer."""
+    """Return the status, content type and JSON of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request(method, path, body, headers)
