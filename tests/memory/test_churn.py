@@ -31,9 +31,9 @@ MEMORY_GROWTH_MAX = 0.02
 GROWTH_MAX_BYTES_PER_ROUND = 3 * 1024
 """The limit for normal runs, which are too short for memory to become stable. A past leak was 8.3 KiB per
 round."""
-OPENED_MAX_PER_ROUND = 0.05
-"""The limit of opened files in normal runs. It is not 0, because the segments of internal topics grow for a
-minute."""
+SEGMENTS_GROWTH_MAX = 8
+"""In the same form: a second segment for each partition of the internal topics."""
+FILES_PER_SEGMENT = 6
 EVERYDAY_EXPIRIES = {
     "transactional.id.expiration.ms": "2000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
@@ -83,14 +83,14 @@ def check(brokers: Sequence[KafkaCompatBroker], churn: Churn) -> None:
     rounds = churn.rounds - begun
     for early, late in zip(before, after, strict=True):
         if campaign.enabled():
-            growth_max_bytes, opened_max = early.working_bytes * MEMORY_GROWTH_MAX, 0.0
+            growth_max_bytes, segments_max = early.working_bytes * MEMORY_GROWTH_MAX, 0
         else:
-            growth_max_bytes, opened_max = rounds * GROWTH_MAX_BYTES_PER_ROUND, rounds * OPENED_MAX_PER_ROUND
+            growth_max_bytes, segments_max = rounds * GROWTH_MAX_BYTES_PER_ROUND, SEGMENTS_GROWTH_MAX
         assert late.working_bytes <= early.working_bytes + growth_max_bytes
         assert late.resting.memory_bytes <= early.resting.memory_bytes + growth_max_bytes
-        assert late.resting.descriptors <= early.resting.descriptors + opened_max
+        assert late.resting.descriptors <= early.resting.descriptors + segments_max
         assert late.resting.threads <= early.resting.threads
-        assert late.resting.files <= early.resting.files + opened_max
+        assert late.resting.files <= early.resting.files + segments_max * FILES_PER_SEGMENT
 
 
 def settings() -> Mapping[str, str]:
