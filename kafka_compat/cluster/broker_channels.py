@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 class ControllerRequest(NamedTuple):
     """A request from the controller, and the handler of its response.
 
-    `send` sends the request over a connection, which is None for the controller's own broker, and returns the
-    response. After a ConnectionError, `send` is called again. It builds the message only when it is called,
-    because encoding all partitions takes time.
+    `send` sends the request over a connection (None for the controller's own broker), and returns the
+    response. It is called again after a ConnectionError, and builds the message only when called, because
+    encoding all partitions takes time.
     """
 
     name: str
@@ -51,8 +51,8 @@ class BrokerChannels:
         security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`local_id` is the ID of this process's broker. `answered` is called for each response, with the
-        broker and the duration of the request.
+        """`local_id` is the ID of this process's broker. `answered` is called after each response, with the
+        broker ID and the duration of the request in milliseconds.
         """
         self._local_id = local_id
         self._answered = answered

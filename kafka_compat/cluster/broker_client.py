@@ -38,8 +38,7 @@ _ANSWER_MAX_BYTES: Final = 2**31 - 5
 _SIZE: Final = Struct(">i")
 _OF_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _LIFETIME_SHARE: Final = 0.85
-"""The fraction of the session lifetime after which a connection is authenticated again, as in Kafka clients.
-"""
+"""Fraction of the session lifetime after which a connection is reauthenticated, as in Kafka clients."""
 
 Handover = Callable[[Any], None]
 """A callback that receives the response or an exception."""
@@ -57,7 +56,7 @@ class _Request(NamedTuple):
 
 
 class BrokerClient:
-    """A client for one broker, by the rules of this module. The first request opens the connection."""
+    """A client for one broker, which follows the rules of this module. Call `send` or `connect` first."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """Send a request and return the response. Byte fields of the response are views of the received
+        """Send a request and return the response. Byte fields of the response are views of a copy of the
         frame.
 
         `timeout_ms` overrides the client's timeout. Raises ConnectionError if no connection can be opened, or
@@ -108,13 +107,13 @@ class BrokerClient:
         return answer
 
     async def connect(self) -> None:
-        """Open a connection for `ask` if there is none. Raises ConnectionError."""
+        """Open a connection for `ask`, unless one is open. Raises ConnectionError if this fails."""
         if self._link is None:
             await self._connect()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
-        """Send a request over the open connection, and call `handover` with the response or an exception as
-        soon as it arrives, but never within this call.
+        """Send a request over the open connection. When the response arrives or the request fails, call
+        `handover` with the response or the exception, but never within `ask` itself.
 
         Byte fields of the response are valid until `handover` returns. Raises ConnectionError if there is no
         open connection.
@@ -243,13 +242,12 @@ class _Link(asyncio.BufferedProtocol):
         self._held = []
 
     def release(self) -> None:
-        """Send the delayed requests."""
+        """Send the requests that `hold` has delayed."""
         held, self._held = self._held, None
         for frame, request in held or ():
             self.write(frame, request)
 
     def write(self, frame: bytes, request: _Request) -> None:
-        """Send a request."""
         if self._held is not None and request.api_key not in _OF_SASL:
             self._held.append((frame, request))
             return
@@ -260,7 +258,7 @@ class _Link(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def drop(self, error: ConnectionError) -> None:
-        """Close the connection, if it is open."""
+        """Close the connection, and fail all pending requests with `error`."""
         if self._dropped:
             return
         self._dropped = True

@@ -30,7 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Change notifications for users, clients and addresses. Subscribers cache credentials or quotas."""
+    """A notifier of changed settings of users, clients and IP addresses, for credential and quota caches."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -50,7 +50,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Objects that are created at startup and never replaced. `frozen` would delay startup by 0.5 ms."""
+    """Objects that are created at startup and never replaced. Not frozen, because that would take 0.5 ms."""
 
     config: BrokerConfig
     clock: Clock
@@ -68,13 +68,13 @@ class BrokerContext:
     """A function that shuts down the broker because it cannot continue."""
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
-    """A function that returns the security of connections to other brokers, and raises StartupError."""
+    """A function that returns the security settings for connections between brokers. May raise StartupError.
+    """
     counts: Counts
-    """The counters of partitions and fetches."""
 
 
 class StoreConnection(NamedTuple):
-    """An open metadata store."""
+    """An open metadata store, and the ID of its cluster."""
 
     store: MetadataStore
     cluster_id: str

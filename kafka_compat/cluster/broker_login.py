@@ -21,8 +21,8 @@ _AUTHENTICATE_VERSION: Final = 2
 
 
 async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
-    """Authenticate a new connection to `host`. Return the session lifetime in ms, or 0 if it is unlimited.
-    Raises ConnectionError.
+    """Authenticate a connection to `host`. Return the session lifetime in ms, or 0 if it is unlimited. Raises
+    ConnectionError if the authentication fails.
     """
     handshake = await ask(
         ApiKey.SASL_HANDSHAKE, _HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=login.mechanism)

@@ -24,7 +24,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 async def announce(store: MetadataStore, entity_path: str) -> None:
-    """Notify all brokers that the settings of an entity such as `topics/T` or `brokers/N` changed."""
+    """Notify all brokers that the settings of an entity such as `topics/T` or `brokers/N` have changed."""
     await store.create(znodes.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequential=True)
 
 
@@ -45,11 +45,11 @@ class ConfigChanges:
         self._listening: Background | None = None
 
     async def begin(self, store: MetadataStore) -> None:
-        """Start recording changes. Call this before reading any settings."""
+        """Skip the existing notices. Call this before reading any settings, so that no change is missed."""
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. The first call ignores notices that already exist."""
+        """Process notices in this session. Skips the existing notices if `begin` has not been called."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

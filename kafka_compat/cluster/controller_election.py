@@ -11,7 +11,7 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 FIRST_CONTROLLER_EPOCH = 0
-"""The content of /controller_epoch before the first election."""
+"""Value of /controller_epoch before the first election."""
 
 
 class ControllerEpoch(NamedTuple):
@@ -27,7 +27,7 @@ async def run_for_controller(
     """Try to become the controller, in one transaction that creates /controller and increments
     /controller_epoch.
 
-    Returns None if another broker is the controller. Raises ConnectionLost if the outcome is unknown.
+    Returns None if another broker is the controller. Raises ConnectionLost if the response is lost.
     """
     try:
         before = await read_controller_epoch(store, malformed)
@@ -56,7 +56,7 @@ async def run_for_controller(
 
 
 async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes) -> ControllerEpoch:
-    """Read /controller_epoch. Raises NoNode.
+    """Read /controller_epoch. Raises NoNode if it does not exist.
 
     If the node is malformed, its version is used as the epoch: the epoch is 0 at version 0, and each election
     increments both.

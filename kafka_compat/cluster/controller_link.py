@@ -54,8 +54,8 @@ class ControllerLink:
             task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Send a request, and return the controller's response. If another broker becomes controller, or the
-        broker responds that it is not the controller, the request is sent again.
+        """Send a request, and return the controller's response. The request is resent until a broker that is
+        the controller responds.
         """
         while True:
             controller_id = self._service.controller_id
@@ -65,7 +65,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """Send a request once. Return the response, or None if there is no controller or no response."""
+        """Send a request once. Return None if the controller is unknown, has changed or did not respond."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

@@ -44,7 +44,7 @@ STATES_UNDER_WAY_MOST = 512
 
 
 class Deposed(Exception):
-    """Another controller was elected, because /controller_epoch has changed since this broker's election."""
+    """Raised if /controller_epoch has changed since this broker's election: another controller was elected."""
 
 
 class ControllerNodes:
@@ -63,7 +63,7 @@ class ControllerNodes:
         consequence: str,
         watch: Watch | None = None,
     ) -> T | MalformedNode | None:
-        """Read a node. Return its content, None if it is missing, or MalformedNode."""
+        """Read a node. Return its decoded value, None if the node is missing, or a MalformedNode."""
         try:
             data, stat = await self._store.get(path, watch)
         except stores.NoNode:
@@ -80,8 +80,8 @@ class ControllerNodes:
         watch_broker: Callable[[int], Watch | None],
         known: Mapping[int, BrokerInfo],
     ) -> dict[int, BrokerInfo | MalformedNode]:
-        """Read the registrations of all brokers. A registration may change while its broker is alive. If a
-        registration becomes malformed, the broker's entry in `known` is used.
+        """Read the registrations of all brokers. If the registration of a live broker has become malformed,
+        return the broker's entry in `known`.
         """
         ids = []
         for name in await self._children(znodes.BROKER_IDS, watch):
@@ -135,7 +135,7 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """Read the states of partitions. Omit missing and malformed states, and watch the latter."""
+        """Read the states of partitions. Omit missing states, and omit and watch malformed states."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
@@ -152,7 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Read a partition's state, or None if missing or malformed. Its epoch is the node's version."""
+        """Return a partition's state, or None if it is missing or malformed. Its epoch is the node's version."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -171,7 +171,7 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """Read the partitions in /admin/preferred_replica_election. The watch also fires when the node is
+        """Return the partitions in /admin/preferred_replica_election. The watch also fires when the node is
         created. As in Kafka, a malformed node is deleted, because it would block the tool that writes it.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
@@ -186,7 +186,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """Read /admin/reassign_partitions. The watch also fires when the node is created."""
+        """Return the targets in /admin/reassign_partitions. The watch also fires when the node is created."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)
@@ -217,7 +217,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """Read and delete the notices of failed log directories, and return the brokers that wrote them."""
+        """Read and delete the notices of failed log directories. Return the IDs of their brokers."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -226,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Delete the notices of leaders before Kafka 2.7, and return the states that they have written."""
+        """Read and delete the ISR notices of brokers before Kafka 2.7. Return their partitions' states."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -239,7 +239,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """Delete the notices under a path, before their entities are read. Return their contents."""
+        """Read and delete the notices under a path. Return their decoded contents."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -261,7 +261,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or enable features that an older protocol version disabled (KIP-584)."""
+        """Create /feature, or mark it as enabled if an older protocol version disabled it (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -279,7 +279,9 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write the states, in one transaction per topic if possible. Raises Deposed."""
+        """Write states, in one transaction per topic if possible. Raises Deposed if another broker was
+        elected.
+        """
         groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
             groups,
@@ -386,7 +388,7 @@ class ControllerNodes:
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
-        """Create the nodes /partitions and /partitions/P of a topic. Return False if the topic is deleted."""
+        """Create the nodes /partitions and /partitions/P of a topic. Return False if the topic is missing."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
                 await self._guarded(epoch_znode_version, [stores.Create(path)])
@@ -399,7 +401,7 @@ class ControllerNodes:
     async def write_topic(
         self, topic: TopicState, epoch_znode_version: int, *, keeps_added: bool = True
     ) -> None:
-        """Replace a topic's assignment (see WriteTopic). Raises Deposed."""
+        """Replace a topic's assignment (see WriteTopic). Raises Deposed if another controller was elected."""
         path = znodes.topic_path(topic.name)
         while True:
             data, stat = await self._store.get(path)
@@ -415,7 +417,7 @@ class ControllerNodes:
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
         """Delete the nodes of a topic. The topic's own node, its settings and the deletion request are
         deleted last, in one transaction, so that a new topic with the same name cannot lose settings. Raises
-        Deposed.
+        Deposed if another controller was elected.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))

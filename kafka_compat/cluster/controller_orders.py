@@ -24,10 +24,10 @@ class Fence:
         """`broker_epoch` returns the epoch of this broker's current registration."""
         self._broker_epoch = broker_epoch
         self.controller_epoch = 0
-        """The highest controller epoch that was received."""
+        """Highest controller epoch received so far."""
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """Return the error for an outdated request, or NONE. A request is outdated if it was sent to an
+        """Return the error code for an outdated request, or NONE. A request is outdated if it was sent to an
         earlier registration of this broker (KIP-380) or by a controller that has been replaced.
         """
         if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():
@@ -51,7 +51,7 @@ class ControllerOrders:
         long_work: LongWork,
         first_metadata: FirstMetadata,
     ) -> None:
-        """`leader_addresses` receives the addresses of leaders, which may arrive before the metadata."""
+        """`leader_addresses` is updated from LeaderAndIsr requests, which may arrive before the metadata."""
         self._fence = fence
         self._metadata = metadata
         self._states = states
@@ -67,7 +67,7 @@ class ControllerOrders:
         states: Sequence[LeaderState],
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle LeaderAndIsr. Return the result of each partition, or the error of the request."""
+        """Handle a LeaderAndIsr request. Return an error code for each partition, or for the request."""
         await self._settings.learn(dict.fromkeys(state.topic for state in states))
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
@@ -82,12 +82,12 @@ class ControllerOrders:
     async def stop(
         self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle StopReplica. Return the result of each partition, or the error of the request."""
+        """Handle a StopReplica request. Return an error code for each partition, or for the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         return refused or await self._states.stop(stops, await self._long_work.begin())
 
     def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
-        """Handle UpdateMetadata. Return NONE, or the error of the request."""
+        """Handle an UpdateMetadata request. Return the error code of an outdated request, or NONE."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             apply_update(self._metadata, update)

@@ -49,7 +49,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
-    """The controller role of one broker, across all of its sessions, by the rules of this module."""
+    """The controller role of one broker, across all its sessions. It follows the rules of this module."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ControllerService:
         long_work: LongWork,
         malformed: MalformedNodes | None = None,
     ) -> None:
-        """`settings` is called when a term begins."""
+        """`settings` returns the settings for a new term."""
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
@@ -114,7 +114,7 @@ class ControllerService:
         await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
-        """Resign if this broker is the controller. /controller is deleted when the session ends."""
+        """Leave the election, and resign if elected. /controller is deleted when the session ends."""
         if self._following is not None:
             await self._following.stop()
             self._following = None
@@ -122,7 +122,7 @@ class ControllerService:
         self._name(NOBODY)
 
     async def begin(self) -> bool:
-        """Start the term of a standalone broker, and return whether this broker is the controller."""
+        """Start a standalone broker's term if necessary. Return whether this broker is the controller."""
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
@@ -142,12 +142,12 @@ class ControllerService:
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """Return the controller's reply to a request, or None if this broker is not the controller."""
+        """Return the controller's reply to the request from `make`, or None if this is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
 
     async def drain(self, patience_s: float) -> None:
-        """Wait, for a limited time, until all brokers have received this controller's decisions."""
+        """Wait up to `patience_s` seconds until all brokers have received this controller's decisions."""
         if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
@@ -155,25 +155,25 @@ class ControllerService:
 
     @property
     def unclean_elections(self) -> int:
-        """The number of unclean leader elections in this term of this broker."""
+        """The number of unclean leader elections in this term, or 0 if this broker is not the controller."""
         return self.term.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """Return the topic with an ID, or None if it is unknown or this broker is not the controller."""
+        """Return the name of a topic, or None if the ID is unknown or this broker is not the controller."""
         return self.term.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
-        """Handle changed settings of a topic, if this broker is the controller."""
+        """Process a change of a topic's settings, if this broker is the controller."""
         if self.term is not None:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Handle a changed default of unclean leader election, if this broker is the controller."""
+        """Process a change of the default for unclean leader election, if this broker is the controller."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
-        """Log, once, a malformed node that was found during a request to the controller."""
+        """Log a malformed node that was found during a request to the controller, but only once."""
         self._malformed.report(error, NO_VERSION, consequence)
 
     # --- election
@@ -207,7 +207,7 @@ class ControllerService:
             return
         if stat.ephemeral_owner == store.session_id:
             # The response to this broker's election was lost. No other broker can have been elected since, so
-            # the current epoch is that of this broker.
+            # the current epoch is this broker's epoch.
             await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
         try:

@@ -1,4 +1,4 @@
-"""Controller settings, derived from the settings of its broker."""
+"""The controller's settings, derived from its broker's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ControllerTermSettings(NamedTuple):
-    """The settings of a controller term, and its access to brokers."""
+    """The settings of a controller term, and functions for access to brokers."""
 
     machine: ControllerSettings
     listener: str
@@ -21,18 +21,17 @@ class ControllerTermSettings(NamedTuple):
     unclean_default: bool
     request_timeout_ms: int
     rebalance_interval_s: int | None
-    """The leader.imbalance.check.interval.seconds setting, or None if auto.leader.rebalance.enable is false.
-    """
+    """Value of leader.imbalance.check.interval.seconds, or None if auto.leader.rebalance.enable is false."""
     local: Callable[[], LocalOrders]
     """A function that returns the handler of the controller's requests to its own broker."""
     security: Callable[[], BrokerSecurity]
-    """A function that returns the security of connections to other brokers."""
+    """A function that returns the TLS and SASL settings for connections to other brokers."""
 
 
 def term_settings(
     config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
-    """Return the current settings for a new term."""
+    """Return the settings for a new term, from the current configuration."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
 
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")

@@ -64,7 +64,6 @@ class ControllerTerm:
     ) -> None:
         self._broker_id = broker_id
         self.epoch = epoch
-        """The epoch of this term."""
         self._settings = settings
         self._unclean_default = settings.unclean_default
         self._nodes = ControllerNodes(store, malformed)
@@ -114,9 +113,8 @@ class ControllerTerm:
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """Return the state machine's reply to a request, or None if the term is over. `make` builds the
-        request with a request ID.
-
-        `make` is called when the request is processed, after the controller has read all topics.
+        request from a request ID. It is called when the request is processed, after the controller has read
+        all topics.
         """
         if self._over:
             return None
@@ -148,19 +146,19 @@ class ControllerTerm:
 
     @property
     def backlog(self) -> Backlog:
-        """The pending work."""
+        """The queued jobs, unsent requests and pending topic deletions."""
         return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """Return the topic with an ID, or None if it is unknown."""
+        """Return the name of the topic with this ID, or None if the ID is unknown."""
         return self._machine.topic_named(topic_id)
 
     def topic_settings_changed(self, topic: str) -> None:
-        """Handle changed settings of a topic."""
+        """Queue a job that reads a topic's changed settings."""
         self._jobs.put_nowait(partial(self._unclean_changed, topic))
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Handle a change of the brokers' unclean.leader.election.enable."""
+        """Process a change of the default for unclean.leader.election.enable."""
         if allowed != self._unclean_default:
             self._unclean_default = allowed
             self._post(events.UncleanConfigChanged(allowed, dict(self._unclean_topics)))
@@ -196,7 +194,7 @@ class ControllerTerm:
 
     async def _elected(self) -> events.Event:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
-        # Set all watches again, because those of an interrupted attempt may be lost. Duplicates are harmless.
+        # Set all watches again, because an interrupted attempt may have lost some. Duplicates are harmless.
         self._watched.clear()
         await nodes.enable_features(version)
         # Delete old notices, because a newly elected controller reads all states.
@@ -229,7 +227,8 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # Forget watches of brokers that have left, because no watch is set on a missing registration.
+        # Forget the watches of brokers that have left: a missing registration has no watch, so set a new one
+        # when the broker returns.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
@@ -427,7 +426,7 @@ class ControllerTerm:
 
 
 def remote_requests() -> ModuleType:
-    """Import `remote_requests`, which a standalone broker does not need."""
+    """Import and return `remote_requests`, which a standalone broker does not need."""
     from kafka_compat.cluster import remote_requests
 
     return remote_requests
