@@ -44,7 +44,7 @@ STATES_UNDER_WAY_MOST = 512
 
 
 class Deposed(Exception):
-    """Raised if /controller_epoch has changed since this broker's election: another controller was elected."""
+    """Raised if another controller was elected, so that /controller_epoch has a newer version."""
 
 
 class ControllerNodes:
@@ -152,7 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Return a partition's state, or None if it is missing or malformed. Its epoch is the node's version."""
+        """Return a partition's state, with the node's version as its epoch, or None if missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -279,9 +279,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write states, in one transaction per topic if possible. Raises Deposed if another broker was
-        elected.
-        """
+        """Write states, one transaction per topic if possible. Raises Deposed if another broker was elected."""
         groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
             groups,

@@ -227,8 +227,7 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # Forget the watches of brokers that have left: a missing registration has no watch, so set a new one
-        # when the broker returns.
+        # Forget the watches of brokers that have left, so that new ones are set when the brokers return.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}

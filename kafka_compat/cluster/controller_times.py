@@ -38,9 +38,9 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""The states with the names of their metrics, in the order of Kafka's state numbers."""
+"""Kafka's controller states, by the names of their metrics and in the order of their numbers."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
-"""States without a duration. As in Kafka, the second one never occurs during a term."""
+"""States without a duration. As in Kafka, ControllerShutdown never occurs during a term."""
 
 _STATE_OF: Final = {
     "Elected": "ControllerChange",
@@ -61,11 +61,11 @@ _STATE_OF: Final = {
     "LogDirsFailed": "LogDirChange",
     "ReassignmentsListed": "ListPartitionReassignment",
 }
-"""Maps the events of coordination/controller/events.py to states, by class name."""
+"""Maps the class name of each event in coordination/controller/events.py to a state."""
 
 
 class Durations:
-    """The number of occurrences, and the durations in ms of the last KEPT occurrences."""
+    """The number of occurrences of an event, and the durations in ms of the last KEPT occurrences."""
 
     __slots__ = ("count", "kept_ms")
 
@@ -74,27 +74,25 @@ class Durations:
         self.kept_ms: deque[float] = deque(maxlen=KEPT)
 
     def add(self, took_ms: float) -> None:
-        """Count one occurrence, and record its duration."""
         self.count += 1
         self.kept_ms.append(took_ms)
 
 
 class ControllerTimes:
-    """Statistics of one broker's controller."""
+    """Statistics of one broker as controller."""
 
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
         self.waited = Durations()
-        """The times that events waited in the queue."""
+        """How long events waited in the queue."""
         self.sent: dict[int, Durations] = {}
-        """The response times of requests to each broker."""
+        """The response times of each broker."""
         self.state = IDLE
-        """The current state."""
         self._unclean_default: bool | None = None
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """Measure the time to handle an event. Failures are not counted, because they end the term."""
+        """Measure the time to handle an event. A failure is not counted, because it ends the term."""
         began_s = time.monotonic()
         self._begins(event)
         try:
@@ -118,17 +116,16 @@ class ControllerTimes:
         self.state = _STATE_OF.get(name, IDLE)
 
     def answered(self, broker_id: int, took_ms: float) -> None:
-        """Record a broker's response to a request of the controller."""
+        """Record the response time of a broker to a controller request."""
         self.sent.setdefault(broker_id, Durations()).add(took_ms)
 
 
 class Backlog(NamedTuple):
-    """The pending work of a controller."""
+    """The pending work of a controller: queued events, unsent requests and topic deletions."""
 
     waiting: int
-    """The number of queued events."""
     unsent: Mapping[int, int]
-    """The number of queued requests for each broker."""
+    """The number of unsent requests to each broker."""
     deletions: DeletionCounts
 
 

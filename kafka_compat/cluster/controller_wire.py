@@ -61,7 +61,7 @@ _OfPartition = TypeVar("_OfPartition", LeaderAndIsrPartition, UpdateMetadataPart
 
 
 def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) -> LeaderAndIsrRequest:
-    """Build LeaderAndIsr for one broker, with the leaders' addresses on the inter-broker listener."""
+    """Build a LeaderAndIsr request for one broker, with the leaders' inter-broker addresses."""
     live_leaders = []
     for broker in effect.live_leaders:
         endpoint = broker.endpoint(listener)
@@ -104,7 +104,7 @@ def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionS
 
 
 def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState]:
-    """Build the topics of UpdateMetadata, which are the same for all brokers."""
+    """Build the topics of an UpdateMetadata request. They are the same for all brokers."""
     return [
         UpdateMetadataTopicState(
             topic_name=topic,
@@ -118,7 +118,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
 def update_metadata(
     controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
 ) -> UpdateMetadataRequest:
-    """Build UpdateMetadata for one broker. `topics` is the result of `metadata_topics`."""
+    """Build an UpdateMetadata request for one broker. `topics` is the return value of `metadata_topics`."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -158,7 +158,7 @@ def _live_broker(broker: BrokerInfo) -> UpdateMetadataBroker:
 
 
 def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequest:
-    """Build StopReplica for one broker."""
+    """Build a StopReplica request for one broker."""
     return StopReplicaRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -188,7 +188,7 @@ def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_O
 
 
 def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
-    """Convert the response to a LeaderAndIsr request for `effect` to an event."""
+    """Convert the response to the LeaderAndIsr request for `effect` to an event."""
     names = {item.topic_id or _NO_TOPIC_ID: item.partition.topic for item in effect.partitions}
     errors = {
         TopicPartition(names[topic.topic_id], item.partition_index): item.error_code
@@ -200,7 +200,7 @@ def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResp
 
 
 def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse) -> StopReplicaAnswered:
-    """Convert the response to a StopReplica request for `effect` to an event with the deleted partitions."""
+    """Convert the response to the StopReplica request for `effect` to an event about deleted partitions."""
     deleted = {item.partition for item in effect.partitions if item.delete}
     errors = {}
     for item in response.partition_errors:
@@ -213,7 +213,7 @@ def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse
 def isr_changes(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
 ) -> dict[TopicPartition, IsrChange]:
-    """Return the changes in an AlterPartition request, except for topics that are missing in `names`."""
+    """Return the ISR changes in an AlterPartition request. Omit topics whose ID is missing from `names`."""
     changes: dict[TopicPartition, IsrChange] = {}
     for topic in request.topics:
         name = _topic_name(topic, version, names)
@@ -229,7 +229,7 @@ def isr_changes(
 def alter_partition_response(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str], reply: AlterPartitionReply
 ) -> AlterPartitionResponse:
-    """Build the response to an AlterPartition request, in the order of its partitions."""
+    """Build the response to an AlterPartition request, with the partitions in the order of the request."""
     if reply.error:
         return AlterPartitionResponse(error_code=reply.error)
     topics = []
@@ -271,5 +271,5 @@ def _topic_name(topic: TopicData, version: int, names: Mapping[UUID, str]) -> st
 
 
 def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> Iterator[TopicPartition]:
-    """Flatten topics with partition numbers to individual partitions."""
+    """Yield a TopicPartition for each topic name and partition number."""
     return (TopicPartition(topic, index) for topic, indexes in groups for index in indexes)

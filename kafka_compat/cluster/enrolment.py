@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is the maximum wait for the registration of the broker's previous run to expire."""
+        """`wait_s` is how long to wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the current registration (KIP-380)."""
         self._current = current
@@ -57,11 +57,11 @@ class Enrolment:
         self._info: BrokerInfo
         self._reentering = False
         self.is_leaving = False
-        """Whether the broker is leaving, so that expired sessions are no longer replaced."""
+        """Whether the broker is leaving the cluster. Expired sessions are then no longer replaced."""
 
     async def enter(self, info: BrokerInfo) -> None:
         """Register in the current session, and start the tasks that depend on it. Raises NodeExists if
-        another broker has the ID, UnsupportedFeatures, and other MetadataStoreErrors.
+        another broker is registered with this ID, UnsupportedFeatures, or another MetadataStoreError.
         """
         self._info = info
         session = self._current.session
@@ -72,7 +72,7 @@ class Enrolment:
         await self._config_changes.start(session)
 
     async def leave(self) -> None:
-        """Stop the tasks that depend on the session. The registration ends with the session."""
+        """Stop the tasks that depend on the session. The broker stays registered until the session ends."""
         self.is_leaving = True
         await self._step_back()
 
@@ -98,7 +98,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """Try once to register in a new session, and return whether this succeeded. Raises CannotGoOn."""
+        """Try once to register in a new session, and return whether this succeeded. May raise CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

@@ -1,8 +1,8 @@
 """Finalized features of the cluster (KIP-584), in the node /feature, as in Kafka 3.9 with ZooKeeper.
 
 The controller creates the node, and ApiVersions reports the node's version as the epoch. Neither Kafka 3.9
-with ZooKeeper nor this broker has features that can be finalized. If the node contains a feature, other
-software has written it, and a broker that does not support the feature must not join the cluster.
+with ZooKeeper nor this broker has features that can be finalized. If the node contains a feature, another
+program has written it, and a broker that does not support the feature must not join the cluster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_EPOCH = -1
 
 
 class UnsupportedFeatures(CannotGoOn):
-    """A cluster with finalized features that this broker does not support."""
+    """Raised if the cluster has finalized features that this broker does not support."""
 
 
 class FinalizedFeatures:
@@ -42,7 +42,7 @@ class FinalizedFeatures:
         self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
-        """Watch the node in this session. Raises UnsupportedFeatures if the node contains features."""
+        """Watch the node in this session. Raises UnsupportedFeatures if it contains enabled features."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
             "watching the finalized features", partial(self._follow, store), OnFailure.RESTART

@@ -1,4 +1,4 @@
-"""Event for the receipt of the first metadata, for which startup waits."""
+"""The receipt of the first metadata after startup. Startup waits for it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ FIRST_TOPICS_S = 2.0
 
 
 class FirstMetadata:
-    """State of the first metadata that a controller sends to this broker after startup."""
+    """Whether this broker has received metadata from a controller since startup."""
 
     def __init__(self) -> None:
         self.received = asyncio.Event()
         self.expects_topics = False
-        """Whether to wait for topics. A controller first sends the brokers and then the topics, so clients
-        that request metadata in between would see no topics.
+        """Whether to wait for topics. A controller sends the brokers before the topics, so clients that
+        request metadata in between would see no topics.
         """
 
     def update(self, has_topics: bool) -> None:
@@ -23,5 +23,5 @@ class FirstMetadata:
         if has_topics or not self.expects_topics:
             self.received.set()
         else:
-            # Topics may never arrive, if all topics are being deleted or have malformed nodes.
+            # Topics may never arrive, for example if all are being deleted or are malformed.
             asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.received.set)

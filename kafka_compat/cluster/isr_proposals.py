@@ -1,8 +1,5 @@
-"""ISR proposals of leaders, which are sent to the controller by AlterPartition (KIP-497). One request at a
-time contains all pending proposals.
-
-Every proposal gets a result, even after a failure. A leader without a result would never propose an ISR
-again, and its partition would stop committing records once a follower fails.
+"""Every proposal gets a response, even after a failure. Without a response, a leader would never propose an
+ISR again, and its partition would stop committing records once a follower fails.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
 """Backoff in seconds after an unexpected failure, because each failure is logged and may recur."""
 ANSWERS_AT_ONCE: Final = 100
-"""The number of results delivered before yielding to the event loop."""
+"""Number of responses delivered before yielding to the event loop."""
 _NO_EPOCH: Final = -1
 
 
@@ -82,7 +79,7 @@ class IsrProposals:
             self._task = asyncio.get_running_loop().create_task(self._send_all())
 
     async def close(self) -> None:
-        """Stop sending. Pending proposals never get a result."""
+        """Stop sending proposals. Leaders get no response to pending proposals."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -99,7 +96,8 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # If a result is missing, report an unknown error, so that the leader proposes the ISR again.
+                # If the response omits a partition, report an error, so that the leader proposes its ISR
+                # again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:

@@ -1,12 +1,6 @@
-"""Application of LeaderAndIsr and StopReplica, from a request or from the controller in this process, to the
-partitions of this broker.
-
-Rules (Kafka 3.9 with ZooKeeper)
-1. A request from a controller that has been replaced is rejected with STALE_CONTROLLER_EPOCH.
-2. The leader epoch of a partition must increase. A known or older state gets STALE_CONTROLLER_EPOCH, and an
-   older StopReplica gets FENCED_LEADER_EPOCH. The epochs -1 (unknown) and -2 (the topic is being deleted) are
-   accepted.
-3. If this broker has a log of a different topic with the same name, the state gets INCONSISTENT_TOPIC_ID.
+"""2. The leader epoch of a partition must increase: a LeaderAndIsr state with a known or older epoch gets
+STALE_CONTROLLER_EPOCH, and a StopReplica with an older epoch gets FENCED_LEADER_EPOCH. The StopReplica
+epochs -1 (unknown) and -2 (the topic is being deleted) are accepted.
 """
 
 from __future__ import annotations
@@ -44,7 +38,7 @@ class Leaderships(Protocol):
 
 
 class LeaderState(NamedTuple):
-    """One partition in a LeaderAndIsr request."""
+    """The state of one partition in a LeaderAndIsr request."""
 
     topic: str
     topic_id: UUID
@@ -85,7 +79,7 @@ class ReplicaStates:
         self._min_insync_replicas = min_insync_replicas
 
     def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
-        """Become leader or follower of the partitions, and return the result of each partition."""
+        """Become leader or follower of the partitions, and return an error code for each partition."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
@@ -116,7 +110,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # Do not report a storage error, because the log directory is online.
+                # Do not report KAFKA_STORAGE_ERROR, which would mark the online log directory as failed.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
@@ -158,7 +152,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until earlier operations on these partitions are complete on disk. Then call `apply`."""
+        """Wait until earlier disk operations on these partitions are complete. Call this before `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states
@@ -166,9 +160,9 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Drop these partitions, and return the result of each partition once deletions are durable.
+        """Drop these replicas, and return an error code for each once deletions are durable.
 
-        `turn` yields to the event loop. If it is None, the event loop is blocked.
+        If `turn` is given, the call yields to the event loop between partitions.
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
@@ -202,7 +196,7 @@ class ReplicaStates:
 
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
-    """Return the partitions in a LeaderAndIsr request of any version."""
+    """Return the states of the partitions in a LeaderAndIsr request of any version."""
     found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
@@ -227,7 +221,7 @@ def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:
-    """Iterate over the partitions in a StopReplica request of any version."""
+    """Yield the partitions in a StopReplica request of any version."""
     for old in request.ungrouped_partitions:
         yield StopState(old.topic_name, old.partition_index, NO_EPOCH, request.delete_partitions)
     for older in request.topics:

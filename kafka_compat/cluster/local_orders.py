@@ -1,4 +1,4 @@
-"""Requests from the controller to its own broker, which are carried out in the process without messages."""
+"""Requests from the controller to its own broker. They are handled in the process, without messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_TOPIC_ID = UUID(int=0)
 
 
 class LocalOrders:
-    """Conversion of the controller's effects to requests to this broker, and of results to events."""
+    """Converter of the controller's effects to requests to this broker, and of error codes to events."""
 
     def __init__(self, orders: ControllerOrders, broker_id: int, listener: str) -> None:
         """`listener` is the name of the inter-broker listener."""
@@ -41,7 +41,7 @@ class LocalOrders:
         return LeaderAndIsrAnswered(self._broker_id, error, partitions)
 
     async def stop(self, effect: effects.SendStopReplica) -> StopReplicaAnswered:
-        """Stop replicas. The result contains only the partitions to delete."""
+        """Stop replicas. Return an event with the error codes of the partitions to delete."""
         deleted = {item.partition for item in effect.partitions if item.delete}
         stops = [StopState(*item.partition, item.leader_epoch, item.delete) for item in effect.partitions]
         error, partitions = _answer(

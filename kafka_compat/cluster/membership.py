@@ -56,7 +56,7 @@ FIRST_METADATA_S = 10.0
 
 class Membership:
     service: ControllerService
-    """The controller role of this broker, and the ID of the current controller."""
+    """The controller role of this broker. It also knows the ID of the current controller."""
     replicas: ReplicaManager
     topics: Topics
     topic_settings: TopicSettings
@@ -66,14 +66,14 @@ class Membership:
         self._source = source
         self._context: BrokerContext
         self._tasks: Tasks | None = None
-        """The tasks of this startup. None before `create` and after `leave`."""
+        """The background tasks of this startup, or None before `create` and after `leave`."""
         self._peering: Peering | None = None
         self._epoch = -1
-        """The epoch of the current registration, if the broker is standalone."""
+        """The epoch of a standalone broker's registration, or -1 before it is registered."""
 
     @property
     def is_standalone(self) -> bool:
-        """Whether the broker is standalone, so that no other broker can ever join."""
+        """Whether the broker is standalone: no other broker can join."""
         return not self._source.is_shared
 
     @property
@@ -95,14 +95,14 @@ class Membership:
     async def open_store(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
     ) -> StoreConnection:
-        """Open the metadata store, and set the broker ID in `config`. Raises StartupError.
+        """Open the metadata store, and set the broker ID in `config`. Raises StartupError if this fails.
 
         `directory` is the first log directory, and `stored_cluster_id` is the cluster ID in meta.properties.
         """
         return await self._source.open(config, clock, directory, stored_cluster_id)
 
     def create(self, context: BrokerContext) -> None:
-        """Create the objects for this startup. Raises StartupError."""
+        """Create the objects for this startup. Raises StartupError if the settings are invalid."""
         self._context = context
         tasks = self._tasks = Tasks(context.end_broker)
         malformed = self._malformed = MalformedNodes()
@@ -176,27 +176,27 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """Return the writer of transaction markers for all partitions. `local` writes to local partitions."""
+        """Return a marker writer for all partitions. `local` writes to this broker's partitions."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        """Return the coordinators of all transactional IDs. `local` contains those on this broker."""
+        """Return the coordinators of all transactional IDs. `local` contains this broker's coordinators."""
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """Return access to partitions led by other brokers, or None for a standalone broker."""
+        """Return an accessor of partitions led by other brokers, or None if the broker is standalone."""
         return None if self._peering is None else self._peering.remote_partitions()
 
     # --- startup
 
     async def follow_settings(self) -> None:
-        """Start recording changes of settings. Call this before reading any settings."""
+        """Skip existing notices of changed settings. Call this before reading any settings."""
         if self._peering is not None:
             await self._peering.follow_settings()
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
-        """Restore the state of the partitions after the logs are loaded. A standalone broker becomes leader
-        of all partitions; in a cluster, the controller decides.
+        """Restore the state of the partitions after loading the logs. A standalone broker becomes leader of
+        all partitions; in a cluster, the controller decides.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -209,7 +209,7 @@ class Membership:
         await self._source.finish_recovery(self._context.metadata.cluster_id)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Register this broker. Raises StartupError, for example if its ID is taken."""
+        """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
         if self._peering is not None:
             self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
             await self._peering.register(broker)
@@ -231,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """Complete startup while requests are served. Return when clients can find their topics."""
+        """Complete startup while requests are served. Wait, for a limited time, until clients see topics."""
         if self._peering is None:
             return
         await self.await_metadata()
@@ -241,7 +241,7 @@ class Membership:
             log.warning("No controller has sent metadata yet; clients see no topics until one does")
 
     async def await_metadata(self) -> None:
-        """Wait up to FIRST_METADATA_S for the first metadata of the cluster."""
+        """Wait up to FIRST_METADATA_S seconds for the first metadata of the cluster."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_METADATA_S):
                 await self._first_metadata.received.wait()
@@ -268,7 +268,7 @@ class Membership:
     # --- changes
 
     def announce(self, entity_path: str) -> None:
-        """Notify all brokers that the settings of an entity changed."""
+        """Notify all brokers that the settings of an entity have changed."""
         if self._peering is not None:
             self._peering.announce(entity_path)
         else:
@@ -320,25 +320,25 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # The journal may be on the failed disk. If so, the next startup detects the failure.
+            # The journal may be on the failed disk. In this case, the next startup detects the failure.
             log.error("Could not store the list of offline partitions: %s", error)
 
     # --- snapshots
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """Return the current contents, by file name, of the metadata files of a standalone broker."""
+        """Return the contents of the metadata files of a standalone broker, keyed by file name."""
         assert not self._source.is_shared
         return self._source.snapshot()
 
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers, if there are any."""
+        """Move leadership to other brokers, unless the broker is standalone."""
         if self._peering is not None:
             await self._peering.shut_down_controlled()
 
     async def leave(self) -> None:
-        """Leave the cluster. May be called repeatedly."""
+        """Leave the cluster. Repeated calls have no effect."""
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             if self._peering is not None:
@@ -350,7 +350,7 @@ class Membership:
         await self._source.leave()
 
     async def close(self) -> None:
-        """Close the store and all other open resources. The broker must no longer serve requests."""
+        """Close the store and all other open resources, after the broker has stopped serving requests."""
         peering, self._peering = self._peering, None
         if peering is not None:
             await peering.close()

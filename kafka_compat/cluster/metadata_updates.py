@@ -1,4 +1,4 @@
-"""Application of UpdateMetadata, from requests or the controller in this process, to the cache."""
+"""Application of UpdateMetadata requests, from any controller, to the metadata cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class TopicUpdate(NamedTuple):
-    """The current state of some partitions of one topic."""
+    """New states of partitions of one topic."""
 
     name: str
     topic_id: UUID
@@ -28,7 +28,7 @@ class TopicUpdate(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """An update from a controller. `topics` contains the changed topics."""
+    """An update from a controller, with all live brokers and the changed topics."""
 
     controller_id: int
     brokers: Iterable[BrokerMetadata]
@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache requires all partitions from 0. Add partitions without a leader for those not reported.
+    # The cache requires all partitions from 0. Add missing partitions without a leader.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)
@@ -66,7 +66,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
 
 
 def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
-    """Return the update in a request of any version."""
+    """Convert an UpdateMetadata request of any version."""
     brokers = (
         BrokerMetadata(
             broker.id, {end.listener: (end.host, end.port) for end in broker.endpoints}, broker.rack
@@ -81,7 +81,6 @@ def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
-    """Group partitions by topic. Before version 5, each partition contains the name of its topic."""
     if not request.ungrouped_partition_states:
         return request.topic_states
     from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState

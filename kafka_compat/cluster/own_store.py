@@ -32,7 +32,7 @@ class OwnStore:
         self._tree: EmbeddedMetadataStore | None = None
         self._store: MetadataStore | None = None
         self.is_new = False
-        """Whether the tree was created by this startup, or by a startup that did not finish recovery."""
+        """Whether the store was created by this startup, or by a startup that did not finish recovery."""
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Mark the store as complete, because it contains all topics found on disk. If a crash prevents this,
-        the next startup adopts the topics again.
+        """Record that the store contains all topics found on disk. If a crash prevents this, the next startup
+        adopts topics again.
         """
         if self.is_new:
             assert self._store is not None
@@ -70,7 +70,7 @@ class OwnStore:
             self.is_new = False
 
     def snapshot(self) -> dict[str, bytes]:
-        """Return the current contents, by file name, of the metadata files of the first log directory."""
+        """Return the contents of the metadata files in the first log directory, keyed by file name."""
         assert self._tree is not None
         return {JOURNAL_NAME: self._tree.snapshot()}
 
@@ -78,7 +78,6 @@ class OwnStore:
         """Do nothing, because the store is needed until the broker has stopped."""
 
     async def close(self) -> None:
-        """End the session and close the journal."""
         tree, self._tree = self._tree, None
         if tree is not None:
             await tree.close()

@@ -1,8 +1,5 @@
-"""Objects of a broker that need other brokers: the session with the shared metadata store, the controller
-link, replica fetchers, and connections.
-
-At shutdown, the objects that depend on the session are stopped first. Then the session ends. The connections
-are closed when clients are no longer served.
+"""Parts of a clustered broker that need other brokers: the session with the shared metadata store, the
+controller link, replica fetchers, and connections.
 """
 
 from __future__ import annotations
@@ -55,14 +52,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
-"""Backoff in seconds after an error that an operator must fix, such as an invalid block of producer IDs."""
+"""Backoff in seconds after an error that an operator must fix, such as a malformed producer ID block."""
 TELL_S = 2.0
-"""Maximum time in seconds that a controller waits, at shutdown, until brokers have received the new leaders.
+"""Maximum time in seconds to wait, at shutdown, until brokers have received new leaders from this controller.
 """
 
 
 class BrokerAddresses:
-    """Inter-broker addresses of other brokers, from the metadata, controller requests and registrations."""
+    """Inter-broker addresses, from the metadata, controller requests and registrations."""
 
     def __init__(self, metadata: MetadataCache, store: MetadataStore, listener: str) -> None:
         """`listener` is the name of the inter-broker listener."""
@@ -73,7 +70,7 @@ class BrokerAddresses:
         """Addresses of leaders from LeaderAndIsr requests, which may arrive before the metadata."""
 
     def known(self, broker_id: int) -> Address | None:
-        """Return the address of a broker in the metadata, or None if it is unknown."""
+        """Return a broker's address according to the metadata, or None if the broker is unknown."""
         broker = self._metadata.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
@@ -82,7 +79,7 @@ class BrokerAddresses:
         return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
-        """Return the controller's address. Before the first metadata arrives, its registration is read."""
+        """Return the controller's address, or None. Reads the registration if the metadata lacks it."""
         known = self.known(broker_id)
         if known is not None:
             return known
@@ -104,7 +101,7 @@ class Peering:
         malformed: MalformedNodes,
         settings_changed: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`settings_changed` is called with the path of each entity whose settings another broker changed."""
+        """`settings_changed` receives the path of each entity whose settings another broker changed."""
         assert isinstance(context.store, CurrentSession)
         self._context = context
         self._store = context.store
@@ -152,7 +149,6 @@ class Peering:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of the current registration."""
         return self._enrolment.broker_epoch
 
     def fetch_for(self, replicas: ReplicaManager) -> None:
@@ -182,7 +178,7 @@ class Peering:
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
-        """Request the next block of producer IDs from the controller, with retries (KIP-730)."""
+        """Request a block of producer IDs from the controller until it returns one (KIP-730)."""
         local_id = self._context.metadata.local_id
         while True:
             request = AllocateProducerIdsRequest(broker_id=local_id, broker_epoch=self.broker_epoch)
@@ -208,7 +204,6 @@ class Peering:
         return ClusterCoordinators(local, self._context.metadata, self._peers)
 
     def remote_partitions(self) -> RemotePartitions:
-        """Return access to partitions led by other brokers."""
         return self._remote_partitions.get()
 
     def _make_remote_partitions(self) -> RemotePartitions:
@@ -218,7 +213,7 @@ class Peering:
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
 
     async def _topic_exists(self, topic: str) -> bool:
-        """Whether the topic exists in the metadata store. True if the store does not respond."""
+        """Return whether the topic exists in the store. Return True if the store does not respond."""
         try:
             return await self._store.exists(znodes.topic_path(topic)) is not None
         except MetadataStoreError:
@@ -227,11 +222,11 @@ class Peering:
     # --- the session
 
     async def follow_settings(self) -> None:
-        """Start recording changes of settings. Call this before reading any settings."""
+        """Skip existing notices of changed settings. Call this before reading any settings."""
         await self._config_changes.begin(self._store)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Register this broker. Raises StartupError, for example if another broker has the ID."""
+        """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
         try:
             await self._enrolment.enter(broker)
         except NodeExists as error:
@@ -240,7 +235,7 @@ class Peering:
             raise StartupError(str(error)) from error
 
     def announce(self, entity_path: str) -> None:
-        """Notify all brokers that the settings of an entity changed."""
+        """Notify all brokers that the settings of an entity have changed."""
         self._tasks.spawn(
             f"announcing new settings of {entity_path}",
             partial(announce, self._store, entity_path),
@@ -248,7 +243,7 @@ class Peering:
         )
 
     def apply_settings(self) -> None:
-        """Apply the broker's current settings."""
+        """Apply the current settings for fetchers and replication quotas."""
         config = self._context.config
         self._fetchers.resize(config.int("num.replica.fetchers"))
         self.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
@@ -256,7 +251,7 @@ class Peering:
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers by ControlledShutdown, which is retried."""
+        """Move leadership to other brokers with ControlledShutdown requests. Failed requests are retried."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return
@@ -295,7 +290,7 @@ class Peering:
         self._enrolment.is_leaving = True
 
     async def leave(self) -> None:
-        """Stop the objects that depend on the session."""
+        """Stop the objects that depend on the session, before the session ends."""
         await self.proposals.close()
         await self._enrolment.leave()
         await self._link.close()

@@ -1,4 +1,4 @@
-"""Connections to other brokers by broker ID, for occasional requests."""
+"""Connections to other brokers, for occasional requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 
 
 class Peers:
-    """Connections to brokers, one per broker. A connection is replaced when the broker's address changes."""
+    """Connections to other brokers, one for each broker ID. Replaced when the broker's address changes."""
 
     def __init__(
         self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE
@@ -42,7 +42,7 @@ class Peers:
         return client
 
     def run(self, name: str, work: Work) -> None:
-        """Run a task in the background until `close` cancels it."""
+        """Run `work` in the background until `close` cancels it."""
         if not self._tasks.closed:
             self._tasks.spawn(name, work)
 

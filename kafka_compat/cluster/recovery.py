@@ -1,10 +1,9 @@
 """Startup recovery of a standalone broker, which reconciles the metadata store with the log directories
-before the broker registers. At this time, no controller has begun a term, and no other broker can have made
-changes.
+before the broker registers. No controller has begun a term yet, and no other broker can have made changes.
 
 Rules
-1. The store is authoritative. A topic exists once its nodes exist, and missing logs are created. A deletion
-   is first recorded in /admin/delete_topics, so that recovery completes a deletion that a crash interrupted.
+1. The store is authoritative. A topic exists if its nodes exist, and missing logs are created. A deletion is
+   first recorded in /admin/delete_topics, so that recovery completes a deletion that a crash interrupted.
 2. Logs of unknown topics are adopted if the store is new or was truncated, and set aside otherwise.
 3. The broker becomes leader of all of its partitions, with itself in sync. It does not wait for the
    controller, because LeaderAndIsr would contain the same state. Leader epochs are incremented, so that
@@ -56,8 +55,8 @@ class Recovery:
         """Cache of decoded node contents, because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Complete deletions, then become leader of the topics in the store. Logs of unknown topics are
-        adopted if `adopts` is true, because topics may be missing in the store, and set aside otherwise.
+        """Complete deletions, and then become leader of the topics in the store. `adopts` is true if topics
+        may be missing from the store. Logs of unknown topics are then adopted; otherwise, they are set aside.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
@@ -69,8 +68,8 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Announce leadership after all topics are known: when a coordinator loads its partition, it completes
-        # decided transactions, and it writes no markers to unknown topics, which it treats as deleted.
+        # Announce leadership after all topics are known: a coordinator that loads its partition completes
+        # decided transactions, and skips markers for unknown topics, which it treats as deleted.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
@@ -121,7 +120,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, and append the writes that make this broker its leader to `operations`."""
+        """Read a topic. Append to `operations` the writes that make this broker its leader."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -130,7 +129,7 @@ class Recovery:
         created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
-            # The log may contain a newer epoch if the directory was used with a different metadata store.
+            # The log may contain a newer epoch if its directory was used with a different metadata store.
             held = self._log_dirs.logs.get((name, index))
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
@@ -179,7 +178,7 @@ class Recovery:
 
     @contextmanager
     def _logging_malformed(self, stat: stores.Stat) -> Iterator[None]:
-        """Log a malformed node. The controller, which will find it too, does not log it again."""
+        """Log a malformed node and reraise the error. The controller will not log it again."""
         try:
             yield
         except MalformedNode as error:
@@ -266,8 +265,8 @@ class Recovery:
             )
 
     async def _write_topic(self, adopted: _AdoptedTopic) -> None:
-        """Write the topic and its partitions, in one transaction if there are few partitions. If a crash
-        interrupts this, the next startup completes it.
+        """Write the topic and its partitions, in one transaction if they are few. After a crash, the next
+        startup completes incomplete topics.
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
@@ -286,7 +285,7 @@ class Recovery:
 
 
 class _AdoptedTopic:
-    """A topic that is reconstructed from its partition directories."""
+    """A topic reconstructed from its partition directories."""
 
     def __init__(
         self,
@@ -306,7 +305,7 @@ class _AdoptedTopic:
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
-            # Keep the topic compacted, because retention would delete records that compaction has kept.
+            # Keep the topic compacted, because retention would delete records that compaction has retained.
             self.overrides = {"cleanup.policy": "compact"}
 
 
@@ -315,7 +314,7 @@ def _set_strays_aside(
 ) -> None:
     """Set aside directories that do not belong to a known topic, as Apache Kafka does: the topic was deleted
     while the disk was offline, or the directory was copied from elsewhere. No data is lost. Directories of
-    topics in `left_alone`, whose nodes are unreadable, are kept until the nodes are repaired.
+    topics in `left_alone`, whose nodes are malformed, stay in place until the nodes are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

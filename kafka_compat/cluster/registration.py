@@ -21,7 +21,7 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
 
     Waits at most `wait_s` until the node of the broker's previous run is deleted with its session. Raises
     NodeExists if the node still exists, and ConnectionLost if the store does not respond in time. As in
-    Kafka, one transaction creates the node and sets its data, so that the response contains its zxid.
+    Kafka, one transaction creates the node and sets its data, so that the response contains the node's zxid.
     """
     path = znodes.broker_path(broker.broker_id)
     payload = znodes.encode_broker(broker, now_ms)
@@ -83,7 +83,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """Create the node and return its epoch, or None if it already exists."""
+    """Create the node. Return the broker epoch, or None if the node exists or the response is lost."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

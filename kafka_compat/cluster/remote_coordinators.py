@@ -1,5 +1,5 @@
-"""Requests from partition leaders to transaction coordinators on other brokers, by AddPartitionsToTxn version
-4 and later (KIP-890).
+"""Requests from partition leaders to transaction coordinators on other brokers, in AddPartitionsToTxn version
+5 (KIP-890).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION: Final = 5
 
 
 class _PendingAnswer:
-    """A pending request to the broker `broker_id`, which is completed only once."""
+    """A pending request to a coordinator. Only the first response completes it."""
 
     def __init__(self, shard: int, broker_id: int, respond: Respond) -> None:
         self.shard = shard
@@ -88,7 +88,7 @@ class ClusterCoordinators:
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Stop waiting for brokers that are no longer the coordinator."""
+        """Stop waiting for responses from brokers that are no longer the coordinator."""
         for pending, give_up in list(self._given_up.items()):
             if self._leader(pending.shard) != pending.broker_id:
                 give_up()

@@ -1,4 +1,4 @@
-"""Transaction markers for partitions led by other brokers, sent by WriteTxnMarkers to each leader.
+"""Transaction markers for partitions led by other brokers, sent to each leader in WriteTxnMarkers requests.
 
 After any error, including a missing response, the coordinator retries, and the leader is looked up again.
 When the metadata contains a new leader, the response from the former leader is no longer awaited.
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 _VERSION_WITH_EPOCH_BUMP: Final = 2
-"""The first version that contains the transaction.version of a marker (KIP-1228). Version 1 is also
-sufficient, and brokers before Kafka 4.2 support it.
+"""First WriteTxnMarkers version with a marker's transaction version (KIP-1228). All other markers are sent in
+version 1, which brokers before Kafka 4.2 support.
 """
 
 
 class _MarkerRequest:
-    """A pending request to the broker `leader_id`, with the partitions that have no result yet."""
+    """A pending request to a leader. `waiting` contains the partitions that have no error code yet."""
 
     def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
         self.leader_id = leader_id
@@ -68,7 +68,7 @@ class ClusterMarkerWriter:
         metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Always true, because `write` checks whether the topic exists."""
+        """Return True, because `write` checks whether the topic exists."""
         return True
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
@@ -124,7 +124,7 @@ class ClusterMarkerWriter:
             log.error("Invalid WriteTxnMarkers response from broker %d: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
-            # A partition without a result would keep its transaction open indefinitely.
+            # Catch all errors: without a response, a partition would keep its transaction open indefinitely.
             log.exception("WriteTxnMarkers request to broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)

@@ -1,8 +1,8 @@
-"""Reading of partitions led by other brokers, as a consumer: their start and end offsets, and the records at
-an offset.
+"""Reads from partitions led by other brokers, as a consumer: start and end offsets, and the records at an
+offset.
 
-Monitoring and the web console occasionally read such partitions. They use separate connections, so that a
-slow broker does not delay other requests.
+Monitoring and the web console occasionally read them. They use separate connections, so that a slow broker
+does not delay other requests.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _CONSUMER: Final = -1
 
 
 class Bounds(NamedTuple):
-    """The log start offset of a partition, and its end offset for consumers."""
+    """The log start offset of a partition, and the end offset that consumers see."""
 
     oldest: int
     newest: int
 
 
 class Batches(NamedTuple):
-    """Record batches, the last of which may be incomplete. `aborted` contains (producer ID, first offset) of
-    the aborted transactions, or None if they were not requested.
+    """Record batches; the last one may be incomplete. `aborted` lists aborted transactions as (producer ID,
+    first offset), or is None if they were not requested.
     """
 
     records: bytes
@@ -47,7 +47,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Access to partitions on other brokers. Raises ConnectionError, TimeoutError, MalformedRequest."""
+    """Access to partitions on other brokers. All methods raise ConnectionError and MalformedRequest."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -78,8 +78,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """Return, for each partition, the first offset with this timestamp (ms) or a later one, or -1 if
-        there is none. Partitions that the broker does not know are omitted.
+        """Return, for each partition, the offset of the first record at or after this timestamp (ms), or -1
+        if there is none. Partitions with an error are omitted.
         """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():
@@ -104,7 +104,7 @@ class RemotePartitions:
     async def batch_at(
         self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
     ) -> bytes | None:
-        """Return data that begins with the batch that contains `offset`, or with the next batch. The data is
+        """Return records that begin with the batch that contains `offset`, or with the next batch. They are
         empty if there is no such batch. Return None if the partition is unknown or `offset` is out of range.
         """
         # The first batch is returned whole, however large (KIP-74).

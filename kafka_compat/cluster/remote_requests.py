@@ -53,7 +53,7 @@ class UpdateMetadata:
         self._topics: list[UpdateMetadataTopicState] | None = None
 
     def request(self, broker_epoch: int) -> ControllerRequest:
-        """Return the request for the broker with this epoch."""
+        """Build the request to the broker with this broker epoch."""
 
         def make() -> Any:
             if self._topics is None:

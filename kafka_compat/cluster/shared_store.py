@@ -16,7 +16,7 @@ from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
-"""A function that opens a session with the store. Raises MetadataStoreError."""
+"""A function that opens a session with the store, or raises MetadataStoreError if this fails."""
 
 
 class CurrentSession(MetadataStore):

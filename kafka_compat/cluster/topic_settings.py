@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Settings of a topic whose settings are unreadable, because the defaults could delete compacted records."""
+"""Settings used for a topic whose stored settings are malformed: defaults could delete compacted records."""
 
 
 class TopicSettings:
-    """Topic settings, which are read from the store and applied to logs. Changes come from the feed."""
+    """Topic settings, read from the store and applied to logs. The metadata feed reports changes."""
 
     def __init__(
         self,

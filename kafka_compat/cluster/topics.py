@@ -1,9 +1,9 @@
 """Creation, extension and deletion of topics. This broker writes changes to the store, the controller carries
-them out, and UpdateMetadata reports the results.
+them out and reports them in UpdateMetadata requests.
 
 As in Kafka with ZooKeeper, only the controller accepts client requests; other brokers respond NOT_CONTROLLER.
 The broker that receives a request for a missing topic creates it automatically. All methods raise KafkaError
-with the error of the client's response. `charge` is called after all checks.
+with the client's error code. After all checks, `charge` is called with the number of new partitions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Topics:
         *,
         may_have_peers: bool,
     ) -> None:
-        """`may_have_peers` is true if other brokers may join. Internal topics then wait for these brokers."""
+        """`may_have_peers` is true if other brokers may join. Internal topics then require enough brokers."""
         self._config = context.config
         self._store = context.store
         self._metadata = context.metadata
@@ -58,7 +58,7 @@ class Topics:
         self._replicas = replicas
         self._may_have_peers = may_have_peers
         self.lock = asyncio.Lock()
-        """Lock that is held while this broker writes topics to the store."""
+        """Lock held while this broker writes topics to the store."""
         self._metadata_changed = asyncio.Event()
         self._metadata.feed.subscribe(self._on_metadata)
 
@@ -72,7 +72,7 @@ class Topics:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Report a failed log directory to the controller (KIP-112). Raises MetadataStoreError."""
+        """Report a failed log directory to the controller (KIP-112). May raise MetadataStoreError."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
@@ -99,7 +99,7 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Return the topic. A missing topic is created with the broker's defaults
+        """Return the topic, and create it with the broker's defaults if it is missing
         (auto.create.topics.enable). If several brokers do this at the same time, only one creates the topic.
         """
         known = self._metadata.topics.get(name)
@@ -142,7 +142,7 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Create a topic, and return when all partitions have leaders. Raises KafkaError."""
+        """Create a topic, and return when all partitions have leaders. Raises KafkaError if this fails."""
         await self._check_controller()
         return await self._make(
             name,
@@ -333,7 +333,7 @@ class Topics:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
-        """Wait until this many partitions have leaders, and return the topic."""
+        """Wait until all partitions of a topic, at least this many, have leaders. Return the topic."""
         await self._until(lambda: self._all_led(name, partition_count))
         return self._metadata.topics[name]
 

@@ -45,7 +45,7 @@ _EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSW
 
 
 def store_security(config: BrokerConfig) -> StoreSecurity:
-    """Read the security of sessions from the settings and their files. Raises ConfigError."""
+    """Read the security settings for sessions, and their files. Raises ConfigError if they are invalid."""
     login = _login(config)
     has_certificate = False
     security = OPEN._replace(login=login)

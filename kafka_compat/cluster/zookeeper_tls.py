@@ -32,13 +32,13 @@ class ZooKeeperTls:
     """TLS for connections to ZooKeeper."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Read the key store and the trust store. Raises ConfigError."""
+        """Read the key store and the trust store. Raises ConfigError if they or the settings are invalid."""
         self._settings = _settings(config)
         self._context = self._read()
         self._problem = ""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """Perform the TLS handshake of a connection (see `StoreSecurity.tls`)."""
+        """Perform a TLS handshake (see `StoreSecurity.tls`). Raises Unusable if it fails."""
         context = self._now()
         try:
             wrapped = context.client.wrap_socket(connection, server_hostname=host)
@@ -168,7 +168,7 @@ def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:
-    """Return the type of a store, by default from its content. ZooKeeper uses the file name instead."""
+    """Return the configured type of a store. By default, detect it from the content (ZooKeeper: the name)."""
     given = config.str(name)
     if given:
         if given.upper() not in ("PEM", "JKS", "PKCS12"):

@@ -51,13 +51,13 @@ class TopicCounts:
         self.records_in = 0
         """The number of records written by clients and coordinators."""
         self.bytes_in = 0
-        """The size of these batches as received, in bytes."""
+        """Size in bytes, as received, of the batches written by clients and coordinators."""
         self.bytes_out = 0
-        """The size of batches in responses to consumers, in bytes."""
+        """Size in bytes of the batches in responses to consumers."""
         self.bytes_rejected = 0
-        """The size of batches that exceeded the size limit, in bytes."""
+        """Size in bytes of the batches that exceeded the size limit."""
         self.converted_in = 0
-        """The number of records converted from old record formats of producers."""
+        """The number of records that were converted because producers sent an old record format."""
         self.converted_out = 0
         """The number of records and compressed record sets converted to old record formats for consumers."""
         self.produces = 0
@@ -76,7 +76,7 @@ class TopicCounts:
         """The number of batches with an unexpected sequence number or an incorrect offset."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
-        """Count a batch that was not appended."""
+        """Count a batch that was rejected with `error`."""
         code = code_of(error)
         if code == ErrorCode.MESSAGE_TOO_LARGE:
             self.bytes_rejected += size_bytes
@@ -95,7 +95,6 @@ class TopicCounts:
         self.refused(error, size_bytes)
 
     def add(self, other: TopicCounts) -> None:
-        """Add the counters of `other`."""
         self.records_in += other.records_in
         self.bytes_in += other.bytes_in
         self.bytes_out += other.bytes_out
@@ -121,7 +120,7 @@ class Counts:
         self.follower_fetches: dict[int, int] = {}
         """The number of Fetch requests from other brokers, by request version."""
         self.fetched_copied_bytes = 0
-        """The size of records that this process copied into responses, in bytes. `fetched_sendfile_bytes`
+        """Size in bytes of the records that this process copied into responses. `fetched_sendfile_bytes`
         counts the records that were sent directly from files.
         """
         self.fetched_sendfile_bytes = 0
@@ -130,11 +129,11 @@ class Counts:
         self.isr_refusals = 0
         """The number of ISR proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """The number of fetches that waited until max_wait_ms expired, by the kind of client."""
+        """The number of fetches that waited until max_wait_ms expired, by type of client."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
-        """Return the counters of a topic, creating them for its first partition."""
+        """Return the counters of a topic. They are created on first use."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicCounts()

@@ -9,8 +9,8 @@ Rules
    then reads again.
 3. If there are many partitions, the request yields to the event loop between them, and each partition is read
    in its current state. If new records arrive during this read, all partitions are read again.
-4. Requests of versions 0 to 3 get old record formats. Another thread converts the records, starting at the
-   fetch offset. It converts at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
+4. Fetch versions 0 to 3 return old record formats. Another thread converts the records, starting at the fetch
+   offset. It converts at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
 5. Partitions that the client is not authorized to read do not cause an immediate response, unless the client
    is not authorized to read any of the partitions.
 6. A consumer that exceeds its quota gets an empty response with a throttle time (KIP-219). Its session is

@@ -1,4 +1,4 @@
-"""Delayed Produce requests, whose records are not yet replicated or flushed as `acks` requires."""
+"""Produce requests that wait until their records are replicated or flushed as `acks` requires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = ErrorCode.NONE
-"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
+"""A copy of ErrorCode.NONE, because access through the enumeration takes two lookups by name."""
 
 
 class DelayedProduce:
@@ -53,7 +53,7 @@ class DelayedProduce:
             partition.when_durable(offset, reached)
 
     def start(self, response: ProduceResponse, timeout_ms: int) -> Deferred | None:
-        """Delay the response. Return None if nothing is pending."""
+        """Delay the response. Return its Deferred, or None if no batch is pending."""
         if not self._waiting:
             return None
         self._response = response
@@ -63,7 +63,7 @@ class DelayedProduce:
         return deferred
 
     def cancel(self) -> None:
-        """Cancel the request, because the caller has disconnected."""
+        """Cancel the request, because the client has disconnected."""
         self._waiting.clear()
         self._end()
 

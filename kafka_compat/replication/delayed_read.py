@@ -1,11 +1,11 @@
-"""Waiting for more records in a set of partitions, for Fetch and other requests that read logs.
+"""Reads that wait for more records in a set of partitions, for Fetch and other requests.
 
 Rules
 1. A read waits until its partitions together have received the missing number of bytes. Only committed bytes
-   count, but for a follower all appended bytes. The read then wakes its reader. A leader change and the
-   deadline also wake the reader.
+   count, except for followers, for which all appended bytes count. The read then wakes its reader. A leader
+   change and the deadline also wake the reader.
 2. The reader reads again, and then completes the read or reports the number of bytes that are still missing.
-3. A read is canceled when its caller disconnects. The reader is not woken afterwards.
+3. A read is canceled when its client disconnects. The reader is not woken afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRead:
-    """One read that waits for more records, by the rules of this module."""
+    """One read that waits for more records, according to the rules of this module."""
 
     __slots__ = (
         "_deferred",
@@ -40,22 +40,23 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called when the caller must read again. `waiting` contains this read while it waits."""
+        """`wake` is called to read again. `waiting` is the set that contains this read while it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """The log size and high watermark of each partition when it was read. Empty if any byte suffices."""
+        """The log size and high watermark of each partition when it was read. Empty if any new byte suffices.
+        """
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
-        """The number of additional bytes that wakes the reader."""
+        """Number of additional bytes after which the reader is woken."""
         self.has_expired = False
         """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more data in these partitions. Return a Deferred, which `end` also returns."""
+        """Wait for more data in these partitions. Return the Deferred that `end` will return."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -91,11 +92,11 @@ class DelayedRead:
         return deferred
 
     def cancel(self) -> None:
-        """Cancel the read, because the caller has disconnected."""
+        """Stop waiting, because the client has disconnected."""
         self.end()
 
     def partition_changed(self, partition: Partition) -> None:
-        """Handle new records in a partition, or a leader change."""
+        """Wake the reader if enough bytes have arrived or this broker is no longer leader."""
         wake = self._wake
         if wake is None or (self._seen and partition.is_leader and self._lacks_more(partition)):
             return
@@ -108,11 +109,11 @@ class DelayedRead:
             wake()
 
     def _lacks_more(self, partition: Partition) -> bool:
-        """Whether bytes are still missing, given the bytes that this partition received since it was read."""
+        """Subtract the bytes received since the last call. Return whether bytes are still missing."""
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # Count all appended records, because followers can read them, or because they are committed.
+            # Count all appended records: followers may read them, and without followers they are committed.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

@@ -35,7 +35,7 @@ class FetchContext(Protocol):
 
     @property
     def has_left(self) -> bool:
-        """Whether the caller has disconnected."""
+        """Whether the client has disconnected."""
 
     @property
     def sendfile_bytes_min(self) -> int:
