@@ -152,7 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Return a partition's state, with the node's version as its epoch, or None if missing or malformed."""
+        """Return the state, with the node's version as partition epoch, or None if missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -279,7 +279,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write states, one transaction per topic if possible. Raises Deposed if another broker was elected."""
+        """Write states, in one transaction per topic if possible. Raises Deposed if no longer elected."""
         groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
             groups,

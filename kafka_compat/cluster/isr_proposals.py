@@ -96,8 +96,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # If the response omits a partition, report an error, so that the leader proposes its ISR
-                # again.
+                # If the response omits a partition, report an error, so that its leader retries.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:

@@ -47,8 +47,7 @@ class DelayedRead:
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """The log size and high watermark of each partition when it was read. Empty if any new byte suffices.
-        """
+        """Log size and high watermark of each partition when it was read. Empty if any new byte suffices."""
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
         """Number of additional bytes after which the reader is woken."""

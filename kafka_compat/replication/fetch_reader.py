@@ -1,4 +1,4 @@
-"""Reading of the partitions of a Fetch request, within the request's size limits.
+"""Reads of the partitions in a Fetch request, within the request's size limits.
 
 Rules
 1. Partitions are read in the order of the session. The first partition with records returns at least one
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 _NONE: Final = ErrorCode.NONE
-"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
+"""A copy of ErrorCode.NONE, because access through the enumeration takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
 """The replica ID of consumers. Tools that read uncommitted records use lower IDs."""
@@ -38,7 +38,7 @@ LEADER: Final = -1
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
-"""A fetched partition, its part of the response, the size of its records, and its local replica or None."""
+"""A fetched partition, its response data, the size of its records, and its local replica or None."""
 
 
 class ReadResult:
@@ -51,13 +51,13 @@ class ReadResult:
         self.replicas: list[Partition] = []
         """The partitions that were read or skipped."""
         self.total_bytes = 0
-        """The total size of the records in bytes."""
+        """Total size of the records, in bytes."""
         self.is_urgent = False
         """Whether the response must be sent now, because a partition has an error or has diverged."""
 
 
 class FetchReader:
-    """A reader of the partitions of one Fetch request, by the rules of this module."""
+    """A reader of the partitions in one Fetch request, according to the rules of this module."""
 
     __slots__ = (
         "_committed_only",
@@ -90,7 +90,9 @@ class FetchReader:
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as progress."""
+        """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as its replication
+        progress.
+        """
         broker = self._services
         replicas = broker.replicas
         found, replicas_read = result.found, result.replicas
@@ -125,7 +127,7 @@ class FetchReader:
             found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
-        """Whether the partition may be skipped by rule 3. `now_ms` is None except for the first read."""
+        """Return whether rule 3 allows skipping the partition. `now_ms` is None except in the first read."""
         log = partition.log
         end_offset = log.log_end_offset
         if (
@@ -148,7 +150,7 @@ class FetchReader:
     def _read_partition(
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
-        """Return (part of the response, size of its records, whether the response must be sent at once)."""
+        """Return the partition's response data, the size of its records, and whether to respond at once."""
         code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self.replica_id
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
@@ -239,7 +241,7 @@ class FetchReader:
 
 
 def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """Return the part of a response for a partition that was not read because of an error."""
+    """Return the response data for a partition that was not read because of an error."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -251,7 +253,7 @@ def unread(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """Return the part of a response for a failed read, in which the aborted transactions are null."""
+    """Return the response data for a failed read. Its aborted transactions are null."""
     data = unread(partition, code)
     data.aborted_transactions = None
     return data

@@ -48,7 +48,7 @@ def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
     """Build the response, including partitions that the client may not read. Yield to the event loop between
-    partitions, because there may be many and records may have to be converted.
+    partitions, because there may be many and their records may require conversion.
     """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
@@ -105,7 +105,7 @@ def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[
 def _for_old_client(
     ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
-    """Adapt the data of a partition for versions 0 to 9 of Fetch, which do not support all errors and record
+    """Adapt a partition's response data for Fetch versions 0 to 9, which do not support all errors and record
     formats. As in Kafka, zstd (KIP-110) is detected by the topic's settings, not by the batches.
     """
     version = ctx.api_version
@@ -122,7 +122,7 @@ def _for_old_client(
 
 
 def _withheld(partition: int, code: ErrorCode) -> PartitionData:
-    """Return the part of a response for records that the client cannot read. Its records are null."""
+    """Return the response data for records that the client cannot read. Its records are null."""
     data = unread(partition, code)
     data.records = None
     return data
@@ -150,7 +150,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Read small slices now, to detect a shortened segment before the size is sent.
+                    # Read small slices now, to detect a truncated segment before the size is sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -196,7 +196,7 @@ def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
 
 
 def response_bytes_in_steps(plan: FetchPlan, result: ReadResult) -> Steps[int]:
-    """Compute the result of `response_bytes` for many partitions, and yield to the event loop."""
+    """Compute `response_bytes` for many partitions. Yields to the event loop between them."""
     size_bytes = result.total_bytes + _FIXED_BYTES + (_TOPIC_BYTES + _PARTITION_BYTES) * len(plan.denied)
     for some in batched(result.found, PARTITIONS_AT_ONCE):
         size_bytes += _bytes_of(plan, some)

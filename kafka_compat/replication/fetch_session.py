@@ -118,7 +118,7 @@ class FetchPlan:
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Whether the response includes this partition if it has `size_bytes` of records."""
+        """Return whether the response includes this partition if it has `size_bytes` of records."""
         return (
             size_bytes > 0
             or self.session is None
@@ -130,7 +130,7 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Return the same as `would_send`, and record the offsets as sent."""
+        """Return whether the response includes this partition, and record its offsets as sent."""
         is_sent = self.would_send(target, data, size_bytes)
         # Send the high watermark again later, because a follower that must truncate ignores it.
         is_diverging = data.diverging_epoch.end_offset >= 0
@@ -197,7 +197,7 @@ class FetchSessionCache:
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """Return the partitions of a session, or none if the session does not exist."""
+        """Return the partitions of a session, or an empty sequence if the session does not exist."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
@@ -261,7 +261,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Evict a session, by rule 6, to make room for one with `size` partitions, if possible."""
+        """Evict a session for a new one with `size` partitions (rule 6). Return whether this is possible."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -276,5 +276,5 @@ class FetchSessionCache:
 
 
 def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """Keep only the last entry of each partition, by rule 4."""
+    """Return only the last entry for each partition (rule 4)."""
     return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

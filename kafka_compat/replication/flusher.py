@@ -28,7 +28,7 @@ class Flushing(Protocol):
     """Interface for flushing the logs of partitions."""
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush the current content of `target`, then call `callback(error or None)` on the loop."""
+        """Flush `target`, and then call `callback` on the event loop with the error, or None on success."""
 
 
 class Flusher:
@@ -40,10 +40,10 @@ class Flusher:
         self._closed = False
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush the current content of `target`, then call `callback(error or None)` on the loop.
+        """Flush `target`, and then call `callback` on the event loop with the error, or None on success.
 
         If a flush fails because the disk is full or descriptors are exhausted, it is retried every second,
-        because no sync of records has failed. A log with a pending truncation is flushed afterwards.
+        because no sync of records has failed. A log that is being truncated is flushed after the truncation.
         """
         if self._closed:
             return

@@ -14,7 +14,7 @@ EARLY_BACKOFF_MS = 20
 
 
 class State(Enum):
-    """The kind of the next request to the leader. `follower` contains the table of transitions."""
+    """The type of the next request to the leader. The docstring of `follower` lists the transitions."""
 
     FETCHING = "fetching"
     END = "end"
@@ -49,7 +49,7 @@ class FollowedPartition:
         """Whether the replica had all committed records at the time of the last response."""
 
     def wanted(self) -> Wanted:
-        """Return the partition's entry in the next Fetch, which fetches from the log end."""
+        """Return the partition's entry in the next Fetch request, which starts at the log end."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

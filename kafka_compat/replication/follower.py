@@ -55,7 +55,7 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
-"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
+"""A copy of ErrorCode.NONE, because access through the enumeration takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
@@ -109,7 +109,7 @@ class Follower:
         self._changed: list[FollowedPartition] = []
         """The partitions of the last response (rule 4)."""
         self.fetched_bytes = 0
-        """The size of the appended records in bytes."""
+        """Total size of the appended records, in bytes."""
         self._look_at_all_ms = 0
         """The time at which the next request examines all partitions (rule 4)."""
 
@@ -124,7 +124,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch `partition` in its current leader epoch, replacing an earlier epoch."""
+        """Follow `partition` in its current leader epoch, and no longer in earlier epochs."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
@@ -134,7 +134,7 @@ class Follower:
         self._wake()
 
     def remove(self, partition: Partition) -> None:
-        """Stop following the partition, if it is followed. Nothing more is written to its log."""
+        """Stop following the partition, if it is followed. Later responses do not change its log."""
         self._followed.pop((partition.topic, partition.partition), None)
         self._look_at_all_ms = 0
 
@@ -146,8 +146,8 @@ class Follower:
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """Return the time in ms until the next request may be sent, unless `wake` is called before. None
-        means that no request is planned.
+        """Return the time in ms until the next request may be sent, or None if no request is planned. The
+        time ends early if `wake` is called.
         """
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
@@ -157,7 +157,7 @@ class Follower:
     # --- fetching
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
-        """Return the next Fetch to send, or None if there is none. Only one may be pending."""
+        """Return the next Fetch request, or None if no partition is ready. Only one may be pending."""
         named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
         forgotten: list[PartitionKey] = []
         session_id, epoch = self._session.session_id, self._session.epoch
@@ -182,7 +182,7 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """Return the entries of the partitions of the last response, or None to examine all partitions."""
+        """Return the entries of the partitions in the last response, or None to examine all partitions."""
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
         for item in self._changed:
@@ -234,7 +234,7 @@ class Follower:
         return self._quota.is_throttled(item.partition.topic, item.partition.partition)
 
     def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
-        """Apply the leader's response to a Fetch."""
+        """Apply the leader's response to a Fetch request."""
         if response.error_code != _NONE:
             self._session.lost(unknown=response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if response.error_code not in (
@@ -307,7 +307,7 @@ class Follower:
     # --- lookups of the leader's log end and start
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
-        """Return the next ListOffsets to send, or None if there is none."""
+        """Return the next ListOffsets request, or None if no partition needs one."""
         asked = {
             key: item
             for key, item in self._followed.items()
@@ -316,7 +316,7 @@ class Follower:
         return SentLookup(lookup_request(self._local_id, asked.values()), asked) if asked else None
 
     def looked_up(self, sent: SentLookup, response: ListOffsetsResponse, now_ms: int) -> None:
-        """Apply the leader's response to a ListOffsets, which contains its log ends and log starts."""
+        """Apply the log end offsets and log start offsets in the leader's ListOffsets response."""
         for topic in response.topics:
             for answer in topic.partitions:
                 item = sent.asked.get((topic.name, answer.partition_index))

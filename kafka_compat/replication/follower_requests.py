@@ -1,4 +1,4 @@
-"""Request messages of a follower to its leader: Fetch and ListOffsets. No I/O."""
+"""Requests from a follower to its leader: Fetch and ListOffsets. No I/O."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _EARLIEST: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class SentFetch:
-    """A Fetch request that waits for its response."""
+    """A pending Fetch request."""
 
     request: FetchRequest
     version: int
     asked: dict[PartitionKey, tuple[FollowedPartition, int]]
-    """The partitions of the request with their fetch offsets."""
+    """The requested partitions, with their fetch offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentLookup:
-    """A ListOffsets request that waits for its response."""
+    """A pending ListOffsets request."""
 
     request: ListOffsetsRequest
     asked: dict[tuple[str, int], FollowedPartition]
 
 
 def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int) -> list[FetchTopic]:
-    """Return the partitions to fetch, by topic, for a Fetch request."""
+    """Group the partitions to fetch by topic, for a Fetch request."""
     topics: dict[str | int, FetchTopic] = {}
     for (name, index), item in named.items():
         topic = topics.get(name)
@@ -66,7 +66,7 @@ def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int)
 
 
 def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
-    """Return the partitions to remove from the session, by topic, for a Fetch request."""
+    """Group the partitions to remove from the session by topic, for a Fetch request."""
     topics: dict[str | int, ForgottenTopic] = {}
     for name, index in keys:
         topic = topics.get(name)
@@ -80,7 +80,7 @@ def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
 
 
 def lookup_request(replica_id: int, items: Iterable[FollowedPartition]) -> ListOffsetsRequest:
-    """Build a request for the leader's log end or log start of each partition, depending on its state."""
+    """Build a request for the leader's log end or log start offsets, depending on the partitions' states."""
     topics: dict[str, ListOffsetsTopic] = {}
     for item in items:
         name = item.partition.topic

@@ -27,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""Errors of proposals that the controller rejected although the local state is up to date."""
+"""Error codes for proposals that the controller rejected although the local state is up to date."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -36,7 +36,7 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Errors due to an outdated local state. Until LeaderAndIsr arrives, either ISR may be effective."""
+"""Error codes due to an outdated local state. Until LeaderAndIsr arrives, either ISR may be effective."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
@@ -94,7 +94,7 @@ class IsrProposer(Protocol):
         """
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered, according to the local metadata."""
+        """Return whether the broker is registered, according to the local metadata."""
 
 
 class NoPeers:
@@ -166,7 +166,7 @@ class FollowerState:
         self._last_fetch_ms = now_ms
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Whether the follower is caught up by rule 2."""
+        """Return whether the follower is caught up (rule 2)."""
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
 
@@ -209,7 +209,7 @@ class InSyncReplicas:
         return min(self.min_insync_replicas, max(len(self.replicas), 1))
 
     def too_few(self, partition: str) -> KafkaError:
-        """Return the error for acks=all if there are too few in-sync replicas."""
+        """Return the error for acks=all requests when there are too few in-sync replicas."""
         isr = ", ".join(map(str, self.committed))
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -256,8 +256,8 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """Return the offset below which all replicas of rules 4 and 5 have all records. `local_end` is this
-        offset for the leader.
+        """Return the offset below which every replica that rules 4 and 5 name has all records. `local_end` is
+        the leader's own offset.
         """
         end = local_end
         maximal = self.maximal
@@ -284,7 +284,7 @@ class InSyncReplicas:
     def expanded(
         self, follower_id: int, high_watermark: int, epoch_start_offset: int
     ) -> tuple[int, ...] | None:
-        """Return the ISR to propose after a follower's fetch (rule 3), or None if there is none."""
+        """Return the ISR to propose after a follower's fetch (rule 3), or None if it stays unchanged."""
         if (
             self.pending is not None
             or follower_id in self.committed
@@ -297,7 +297,7 @@ class InSyncReplicas:
         return (*self.committed, follower_id)
 
     def shrunk(self, log_end: int, now_ms: int) -> tuple[int, ...] | None:
-        """Return the ISR to propose without lagging followers (rule 2), or None if no follower is lagging."""
+        """Return the ISR without lagging followers (rule 2), or None if no follower is lagging."""
         if self.pending is not None:
             return None
         kept = tuple(self._kept(log_end, now_ms))

@@ -55,7 +55,7 @@ class LogMover:
                 self._run(key)
 
     def move(self, topic: str, partition: int, directory: str) -> None:
-        """Start moving a log to `directory`. Raises KafkaError, StorageError.
+        """Start moving a log to `directory`. Raises KafkaError or StorageError if this is impossible.
 
         If the log does not exist yet, it will be created in `directory`, and REPLICA_NOT_AVAILABLE is raised.
         """
@@ -184,7 +184,7 @@ class LogMover:
 
 
 def _is_overtaken(future: Log, log: Log) -> bool:
-    """Whether DeleteRecords or retention deleted records before they were copied: the copy must restart."""
+    """Return whether records were deleted before they were copied, so that the copy must restart."""
     return future.log_end_offset < log.log_start_offset
 
 
