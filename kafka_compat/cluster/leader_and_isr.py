@@ -1,6 +1,12 @@
-"""2. The leader epoch of a partition must increase: a LeaderAndIsr state with a known or older epoch gets
-STALE_CONTROLLER_EPOCH, and a StopReplica with an older epoch gets FENCED_LEADER_EPOCH. The StopReplica
-epochs -1 (unknown) and -2 (the topic is being deleted) are accepted.
+"""Application of LeaderAndIsr and StopReplica requests to this broker's partitions. The requests come from
+another broker or from the controller in this process.
+
+Rules (Kafka 3.9 with ZooKeeper)
+1. A request from a controller that has been replaced is rejected with STALE_CONTROLLER_EPOCH.
+2. The leader epoch of a partition must increase: a LeaderAndIsr state with a known or older epoch gets
+   STALE_CONTROLLER_EPOCH, and a StopReplica with an older epoch gets FENCED_LEADER_EPOCH. The StopReplica
+   epochs -1 (unknown) and -2 (the topic is being deleted) are accepted.
+3. If this broker has a log of a different topic with the same name, the state gets INCONSISTENT_TOPIC_ID.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Parts of a clustered broker that need other brokers: the session with the shared metadata store, the
 controller link, replica fetchers, and connections.
+
+At shutdown, the objects that depend on the session are stopped first. Then the session ends. The connections
+are closed when clients are no longer served.
 """
 
 from __future__ import annotations

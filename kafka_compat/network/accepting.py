@@ -35,17 +35,17 @@ _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """Return how many of `limit` descriptors are reserved for files."""
+    """Return the number of descriptors that are reserved for files, if the process may open `limit`."""
     return min(max(limit // 8, 16), 1024)
 
 
 class Descriptors:
-    """The spare descriptor of a server, and the rate-limited warning when descriptors run out."""
+    """The spare descriptor of a server, and the warning when descriptors run out."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes cached files if more than the given number are open. Returns whether any was closed."""
+        """Closes cached files if more than the given number are open. Returns whether it closed any."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0
@@ -59,7 +59,7 @@ class Descriptors:
                 self._spare = -1
 
     def give_spare(self) -> bool:
-        """Close the spare descriptor to free its number. Return False if there is none."""
+        """Close the spare descriptor, so that a connection can use it. Return False if there is none."""
         if self._spare < 0:
             return False
         os.close(self._spare)
@@ -70,7 +70,7 @@ class Descriptors:
         self.give_spare()
 
     def allow(self, descriptor: int) -> bool:
-        """Return whether a connection may use this descriptor."""
+        """Return whether a connection may keep this descriptor."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
             return True
@@ -78,7 +78,7 @@ class Descriptors:
         return descriptor < limit - reserved or self.make_room(reserved)
 
     def refused(self, host: str) -> None:
-        """Log, at most once per QUIET_S, that connections are rejected and why."""
+        """Log, at most once per QUIET_S seconds, that connections are rejected and why."""
         self._refused += 1
         now_s = monotonic()
         if now_s - self._logged_s < QUIET_S:
@@ -99,7 +99,7 @@ class Descriptors:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket, and passes each to `accepted(socket, peer)`."""
+    """The acceptor of one listening socket. It passes each connection to `accepted(socket, peer)`."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Acceptor:
         self._held = False
 
     def hold(self) -> None:
-        """Stop accepting until `go_on`. Clients wait in the backlog."""
+        """Stop accepting connections until `go_on` is called. Clients wait in the backlog."""
         self._held = True
         self._loop.remove_reader(self._listening.fileno())
 
@@ -155,7 +155,7 @@ class Acceptor:
                     log.warning("Could not accept a connection: %s; retrying", error.strerror)
                     self._pause()
                     return
-                # After any other error, the connection ended before it was accepted.
+                # Other errors mean that the client closed the connection before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()
@@ -166,7 +166,7 @@ class Acceptor:
                 return
 
     def _refuse(self) -> bool:
-        """Accept one connection with the spare descriptor, and close it."""
+        """Use the spare descriptor to accept one connection and close it. Return False if this fails."""
         descriptors = self._descriptors
         if not descriptors.give_spare():
             descriptors.refused("")

@@ -1,16 +1,17 @@
-"""Connection limits: which new connections are served, delayed or closed (max.connections, creation rates).
+"""Connection limits. They decide which new connections are served, delayed or closed (max.connections,
+creation rates).
 
 Rules
 1. When no slot is free for a new connection (max.connections of the broker or of the listener), the listener
    stops accepting until a slot is free; clients wait in the backlog. If there are several listeners, the
-   inter-broker listener is exempt from the broker's limit: the connection of a different listener that has
-   been idle longest is closed instead.
+   inter-broker listener is exempt from the broker's limit: instead, the connection of another listener that
+   has been idle longest is closed.
 2. When the rate of new connections exceeds the limit of the broker or the listener
    (max.connection.creation.rate), the listener delays the last connection, and accepts others only after it
    (KIP-612).
-3. When the rate of new connections from one address exceeds its connection_creation_rate, they are accepted,
-   but not served, and are closed after the throttle time of the address.
-4. Connections from an address beyond its limit (max.connections.per.ip) are closed at once.
+3. When the rate of new connections from one address exceeds its connection_creation_rate, its connections are
+   accepted, but not served, and are closed after the address's throttle time.
+4. A connection that exceeds the limit of its address (max.connections.per.ip) is closed at once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Maximum number of connections that rule 3 delays; each uses a descriptor. Others are closed at once."""
+"""Maximum number of connections that rule 3 keeps open. Further connections are closed at once."""
 _MAPPED = "::ffff:"
 """Prefix of an IPv4 address on a dual-stack socket."""
 
@@ -42,12 +43,12 @@ UNLIMITED = 2**31 - 1
 
 
 class Limits(NamedTuple):
-    """Connection and memory limits of a server.
+    """Limits for the connections and memory of a server.
 
-    `frame_deadline_ms` limits how long a frame may stay incomplete: a client that stops in the middle of a
-    frame would otherwise occupy a buffer until connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` apply to all connections together (see budget.py). Listeners without their own limit
-    use the server's.
+    `frame_deadline_ms` limits how long a frame may stay incomplete. Without it, a client that stops in the
+    middle of a frame would occupy a buffer until connections.max.idle.ms. `request_memory_bytes` and
+    `answer_memory_bytes` apply to all connections together (see budget.py). `connections_max` applies to the
+    server, and to each listener without its own limit.
     """
 
     request_max_bytes: int
@@ -65,12 +66,12 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """Return the limit for a setting's value. As in Kafka, a value that is not positive means no limit."""
+    """Return the limit for a setting's value. As in Kafka, zero and negative values mean no limit."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
 class Admission:
-    """Connection counts of a server, and the decisions based on these counts."""
+    """The connection counts of a server, and the decisions that depend on them."""
 
     def __init__(
         self,
@@ -79,8 +80,8 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` is created when the first rate limit is set. `note_refusal` is called with the address and
-        the reason of each rejection.
+        """`rates` is created when the first rate limit is set. `note_refusal` is called with the address of
+        each rejected connection and the reason.
         """
         self.limits = limits
         self._rates = rates
@@ -90,17 +91,17 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Called when a slot may have become free."""
+        """Callbacks of the listeners that wait for a free slot."""
 
     def wait_ms(self, listener: str) -> int:
-        """Return the throttle time of the listener after a new connection (rule 2)."""
+        """Return the listener's throttle time in ms after a new connection (rule 2)."""
         rates = self._rates.made
         if rates is None:
             return 0
         return rates.wait_ms(listener, _now_ms(), with_broker=not self.is_protected(listener))
 
     def refused_ms(self, listener: str, host: str) -> int:
-        """Return the time before a connection from this address is closed (rule 3); 0 if it is accepted."""
+        """Return the time in ms after which to close a new connection (rule 3), or 0 if it may be served."""
         rates = self._rates.made
         if rates is None:
             return 0
@@ -108,7 +109,7 @@ class Admission:
         return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
-        """Return whether this is the inter-broker listener of a broker with several listeners."""
+        """Return whether this listener is the inter-broker listener and the broker has other listeners."""
         return self._several and listener == self.limits.inter_broker_listener
 
     def has_slot(self, listener: str) -> bool:
@@ -119,11 +120,11 @@ class Admission:
         return self.is_protected(listener) or self.total < limits.connections_max
 
     def has_too_many(self) -> bool:
-        """Return whether inter-broker connections, which are exempt, have exceeded the broker's limit."""
+        """Return whether exempt inter-broker connections have pushed the total above the broker's limit."""
         return self.total > self.limits.connections_max
 
     def allows(self, host: str) -> bool:
-        """Return whether the address may have one more connection (rule 4)."""
+        """Return whether the address may open one more connection (rule 4)."""
         limits = self.limits
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
@@ -153,7 +154,7 @@ class Admission:
 
 
 class Door:
-    """Admission of one listener's connections. `hold` and `go_on` stop and restart its acceptor; `let_in`
+    """Admission of one listener's connections. `hold` and `go_on` pause and resume its acceptor. `let_in`
     takes over an admitted connection.
     """
 
@@ -190,7 +191,7 @@ class Door:
             admission.waiting.append(self._look)
 
     def close(self) -> None:
-        """Close the waiting connections."""
+        """Close the delayed connections."""
         if self._waits is not None:
             self._waits.cancel()
         if self._held is not None:
@@ -225,7 +226,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # The connection has just ended, so its options cannot be set.
+                # The client has closed the connection, so its socket options cannot be set.
                 log.debug("Closed a connection during its setup: %s", error)
                 accepted.close()
 

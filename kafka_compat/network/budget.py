@@ -1,5 +1,5 @@
-"""Memory budgets shared by all connections of a server: one for requests that are incomplete or not served
-yet, and one for responses that are not sent yet.
+"""Memory budgets that all connections of a server share: one for requests that are incomplete or not yet
+served, and one for responses that are not yet sent.
 
 Rules of the request budget
 1. An incomplete frame that would exceed the budget waits in a queue, and the broker does not read from its
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""Time after which rule 5 applies to a client that does not read its responses."""
+"""Time in seconds after which rule 5 applies to a client that does not read its responses."""
 
 
 class WantsMemory(Protocol):
@@ -33,7 +33,7 @@ class WantsMemory(Protocol):
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Allocate the memory, and report it to the budget with `change`."""
+        """Allocate the memory, and call the budget's `change`."""
 
 
 class RequestBudget:
@@ -53,18 +53,18 @@ class RequestBudget:
 
     @property
     def keeps_spares(self) -> bool:
-        """Whether enough memory is free to keep buffers for reuse."""
+        """Whether enough of the budget is free to keep buffers for reuse."""
         return self.used_bytes * 2 <= self.limit_bytes
 
     def change(self, by_bytes: int) -> None:
-        """Count memory that a connection has allocated or, if negative, released."""
+        """Count bytes that a connection has allocated or, if negative, released."""
         self.used_bytes += by_bytes
         self.short = self.used_bytes >= self.limit_bytes
         if by_bytes < 0 and self._line:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Return whether `who` may grow now. If not, `who.grant_memory` is called when it may."""
+        """Return whether `who` may grow now. If not, `who.grant_memory` is called once it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -77,7 +77,7 @@ class RequestBudget:
         return False
 
     def leave(self, who: WantsMemory) -> None:
-        """Remove `who` from the queue, because its frame is complete or its connection is closed."""
+        """Remove `who`, because its frame is complete or its connection is closed."""
         self._line.pop(who, None)
         if self.favoured is who:
             self.favoured = None
@@ -107,7 +107,7 @@ class HoldsAnswers(Protocol):
 
     @property
     def taken_s(self) -> float:
-        """When the client last read response bytes, or had read all of them."""
+        """Time in seconds when the client last read queued response bytes, or when bytes were first queued."""
 
     def go_on(self) -> None: ...
 
@@ -115,7 +115,7 @@ class HoldsAnswers(Protocol):
 
 
 class AnswerBudget:
-    """The memory budget of responses (rules 4 and 5). `on_full` is called at twice the budget."""
+    """The memory budget of responses (rules 4 and 5). Calls `on_full` at twice the budget."""
 
     def __init__(
         self, limit_bytes: int, call_soon: Callable[[Callable[[], None]], object], on_full: Callable[[], None]
@@ -129,7 +129,7 @@ class AnswerBudget:
         self._on_full = on_full
 
     def change(self, by_bytes: int) -> None:
-        """Count response bytes that wait to be sent or, if negative, were sent."""
+        """Count response bytes that were queued or, if negative, sent."""
         self.used_bytes += by_bytes
         was_short, self.short = self.short, self.used_bytes > self.limit_bytes
         was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes
@@ -139,7 +139,7 @@ class AnswerBudget:
             self._call_soon(self._wake)
 
     def may_answer(self, who: HoldsAnswers) -> bool:
-        """Return whether a request of `who` may be served. If not, `who.go_on` is called when it may."""
+        """Return whether a request from `who` may be served. If not, `who.go_on` is called once it may."""
         if not self.short or (who.answer_bytes == 0 and not self.full):
             self._waiting.pop(who, None)
             return True
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """At twice the budget, close connections that do not read, and return the number closed."""
+        """If twice the budget is used, close connections whose clients do not read. Return their number."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

@@ -59,9 +59,9 @@ class Connection:
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame. Replaced until the client is authenticated."""
+        """Function that serves a frame. `hold_out` replaces it until the client is authenticated."""
         self.authentication: Exchange | None = None
-        """The state of the client's SASL authentication, if the listener requires it."""
+        """The state of the client's SASL authentication, or None if the listener does not use SASL."""
         self.session = Session(self)
         self.caller = Caller(
             ANONYMOUS,
@@ -87,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """_SERIAL, _MUTED, or both, while requests must wait; otherwise 0."""
+        """_SERIAL, _MUTED, or both while requests must wait, or 0."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -107,7 +107,7 @@ class Connection:
             server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )
         self.respond = self._output.respond
-        """Sends the response to the current request."""
+        """Function that sends the response to the current request."""
         # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgment.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
@@ -117,7 +117,7 @@ class Connection:
 
     @property
     def principal(self) -> Principal:
-        """The authenticated principal of the client."""
+        """The client's principal, which is ANONYMOUS until the client is authenticated."""
         return self.caller.principal
 
     def _on_readable(self) -> None:
@@ -131,7 +131,7 @@ class Connection:
             turns.line_up(self, first=False)
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, at least one. Return whether more can be served now."""
+        """Serve at least one request, and more until `until_s`. Return whether more can be served now."""
         if self._reader.unserved:
             return self._serve(now_s, until_s)
         if not self._reading:
@@ -140,7 +140,7 @@ class Connection:
         return self._read(now_s, until_s)
 
     def let_in(self, principal: Principal) -> None:
-        """Serve requests for this principal, because the client is now authenticated."""
+        """Record that the client is authenticated as `principal`, and serve its requests."""
         self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
@@ -148,8 +148,8 @@ class Connection:
         self._reader.min_frame_bytes = 1
 
     def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client, and serve no more requests. After a delay, which slows down password guessing,
-        `answer` is called and the connection is closed.
+        """Reject the client, and serve no more requests. After `delay_ms`, which slows down password
+        guessing, call `answer` and close the connection.
         """
         self.server.refused(self, reason)
         self.begin_serial()
@@ -201,7 +201,7 @@ class Connection:
         has_more = False
         rest = True
         try:
-            # Nearly always, nothing is waiting. Only check the limits if something is.
+            # Check the limits only if responses are pending or memory is short, which is rare.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:
@@ -295,7 +295,7 @@ class Connection:
         self.go_on()
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests for `for_s` seconds, or until a current mute ends if later (rule 5)."""
+        """Mute the connection for `for_s` seconds (rule 5), unless it is already muted for longer."""
         until_s = monotonic() + for_s
         if self.closed or until_s <= self._muted_until_s:
             return
@@ -306,7 +306,7 @@ class Connection:
         self._mute_ends = self._loop.call_later(for_s, self._unmute)
 
     def unmute(self) -> None:
-        """Serve the delayed requests now."""
+        """End the mute, if any, and serve the delayed requests."""
         if self._held & _MUTED:
             if self._mute_ends is not None:
                 self._mute_ends.cancel()
@@ -328,19 +328,19 @@ class Connection:
         return slot
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request, or None if the request expects none."""
+        """Set the response to an earlier request. `parts` is None if the request expects no response."""
         if not self.closed:
             self._output.complete(slot, parts)
             if not self._reading:
                 self.go_on()
 
     def drop_later(self, slot: Slot) -> None:
-        """Drop the responses to all requests after that of `slot`. The caller must then call `close`."""
+        """Drop the responses to all requests after the request of `slot`. The caller must then call `close`."""
         self._output.drop_later(slot)
 
     @property
     def answer_bytes(self) -> int:
-        """Number of response bytes that wait in memory."""
+        """Number of response bytes buffered in memory."""
         return self._output.memory_bytes
 
     @property
@@ -349,7 +349,9 @@ class Connection:
         return self._output.taken_s
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Return whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
+        """Return whether rule 3 allows a request. `part` divides the limits, so that reading resumes well
+        below them.
+        """
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part
@@ -374,7 +376,7 @@ class Connection:
             self._clock_stopped_s = 0.0
 
     def go_on(self) -> None:
-        """Continue after an event for which this connection may have waited."""
+        """Resume reading and serving requests, if nothing prevents it any longer."""
         if self.closed:
             return
         if self._closing:
@@ -399,16 +401,16 @@ class Connection:
 
     @property
     def active_s(self) -> float:
-        """The time when bytes were last received, or sent after they had waited."""
+        """Time in seconds when bytes were last received, or when queued bytes were last sent."""
         return max(self.last_active_s, self._output.taken_s)
 
     def frame_is_late(self, now_s: float, deadline_s: float) -> bool:
-        """Return whether a frame has taken longer than `deadline_s`, counting only the time of reading."""
+        """Return whether a frame is incomplete after `deadline_s` seconds, not counting pauses in reading."""
         started_s = self.frame_started_s
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Return whether other connections wait for the memory of this one, whose client is inactive."""
+        """Return whether this connection's requests occupy memory while its client is inactive."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
@@ -427,7 +429,7 @@ class Connection:
         self.abort()
 
     def abort(self) -> None:
-        """Close the connection at once, dropping unsent responses."""
+        """Close the connection at once, and drop unsent responses."""
         if not self.closed:
             self.closed = True
             self._loop.remove_reader(self._socket.fileno())
@@ -445,7 +447,7 @@ class Connection:
     def connection_lost(self) -> None:
         """Clean up after the connection was closed by either side."""
         if self._mute_ends is not None:
-            # The timer may still have hours to run.
+            # Cancel the timer: it may otherwise keep this connection in memory for hours.
             self._mute_ends.cancel()
         self._output.clear()
         # Release the buffers, because other code may still refer to the connection.

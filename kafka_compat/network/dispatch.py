@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
-"""Size of the key, version, correlation ID, and length of the following client ID."""
+"""Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
-"""Size of the header without a client ID."""
+"""Size in bytes of the header without a client ID."""
 
 
 class AwaitedSlot(Slot):
@@ -56,12 +56,11 @@ class AwaitedSlot(Slot):
         self.correlation_id = correlation_id
 
     def answer(self, deferred: Deferred) -> None:
-        """Encode and send the response."""
         self._dispatcher.answer_late(self, deferred)
 
 
 class Dispatcher:
-    """Serves the frames of one broker. The server calls `dispatch`."""
+    """The dispatcher of one broker's frames. The server calls `dispatch` for each frame."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -130,7 +129,7 @@ class Dispatcher:
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
-        """Return the response to a request rejected for this reason, or None if it expects no response."""
+        """Return the response to a request rejected with `error`, or None if it gets no response."""
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -156,7 +155,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Serve a request that the codec's thread decodes. Until then, its frame counts as unserved."""
+        """Decode a request in the codec's thread, and serve it. Until decoded, its frame counts as unserved."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)
@@ -204,7 +203,7 @@ class Dispatcher:
         return True
 
     def answer_late(self, slot: AwaitedSlot, deferred: Deferred) -> None:
-        """Respond to an earlier request."""
+        """Send the response to an earlier request."""
         connection = slot.connection
         connection.parked.discard(deferred)
         if deferred.is_hung_up:

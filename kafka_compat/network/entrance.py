@@ -1,8 +1,9 @@
 """TLS and SASL authentication, as required by a listener before it serves a client's requests.
 
 Rules
-1. Until a client is authenticated, its frames are passed to `dispatch` here, which serves only ApiVersions,
-   SaslHandshake and SaslAuthenticate, in this order, of at most sasl.server.max.receive.size bytes.
+1. Until a client is authenticated, its frames are passed to `dispatch` in this module. It serves only
+   ApiVersions, SaslHandshake and SaslAuthenticate requests, in this order, of at most
+   sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
 3. If the session has a limited lifetime, its frames continue to pass through `dispatch`. After the session
@@ -36,9 +37,9 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """TLS of a listener. `context` returns the current context, `refusal` the reason to close a connection
-    after its handshake (None: accept it), and `principal_of` the principal for a certificate (DER) or for no
-    certificate.
+    """TLS functions of a listener. `context` returns the current context. `refusal` returns the reason to
+    close a connection after its handshake, or None. `principal_of` returns the principal for a DER
+    certificate, or None if no mapping rule matches.
     """
 
     context: Callable[[], ssl.SSLContext]
@@ -66,7 +67,9 @@ class SaslAuthentication:
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. `answer` is called after the delay."""
+        """Reject the client. After the failure delay (`failure_delay_ms`), call `answer` to send the
+        response.
+        """
         self._connection.turn_away(reason, self.exchange.offer.failure_delay_ms, answer)
 
 
@@ -79,7 +82,7 @@ class ListenerEntrance:
         self._sasl = sasl
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """Return the TLS socket that replaces the new connection's socket, or None without TLS."""
+        """Return the TLS socket that replaces the new connection's socket, or None if TLS is not used."""
         connection.frame_started_s = monotonic()
         if self._sasl is not None:
             exchange = connection.authentication = self._sasl.new_exchange()
@@ -110,7 +113,7 @@ class ListenerEntrance:
                 connection.let_in(principal)
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
-        """Record that a client has authenticated by SASL."""
+        """Record that a client has authenticated with SASL."""
         assert exchange.principal is not None
         again = connection.principal is not ANONYMOUS
         self._server.authentications.count(connection.listener_name, PASSED_AGAIN if again else PASSED)
@@ -125,7 +128,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame before authentication or in an expiring session. False: close the connection."""
+        """Serve a frame of an unauthenticated client or an expiring session. Return False to close it."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

@@ -7,9 +7,9 @@ Rules
 1. Bytes are read into a scratch buffer that all connections of a server share. Most reads end at the end of a
    frame, so that complete frames can be views of the buffer. Only bytes that must be kept after the turn are
    copied: the start of an incomplete frame, or frames to be served later (`keep_unserved`).
-2. An incomplete frame grows with the bytes received, never with the size announced: its buffer is at most 4
-   KiB larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the owner can
-   make the frame wait; `writable` grows the buffer in any case.
+2. An incomplete frame's buffer grows with the bytes received, not with the declared size: it is at most 4 KiB
+   larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the owner can make
+   the frame wait; `writable` grows the buffer in any case.
 3. A connection that sends large frames keeps its buffer, up to 4 MiB, for the next frame, because allocating
    new memory pages takes longer than the copy.
 """
@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """Reads the frames of one connection. A frame is a view, valid until the next call of `writable`."""
+    """The reader of one connection's frames. A frame is a view that the next call of `writable` invalidates."""
 
     __slots__ = (
         "_end",
@@ -97,12 +97,12 @@ class FrameReader:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether a frame has been received in part."""
+        """Whether only part of a frame has been received."""
         return self._partial is not None and self._filled < self._need
 
     @property
     def wants_bytes(self) -> int:
-        """Memory that the incomplete frame needs before it can receive more; 0 if it has room."""
+        """Bytes of memory that the incomplete frame needs to receive more data, or 0 if it has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
@@ -128,7 +128,7 @@ class FrameReader:
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
-        """Return the body of the next complete frame, or None. Raises InvalidFrame."""
+        """Return the next frame's body, or None if incomplete. Raises InvalidFrame if its size is invalid."""
         position = self._position
         left = self._end - position
         if left >= 4:
@@ -153,7 +153,7 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy the bytes that `next_frame` has not returned yet, because others reuse the scratch buffer."""
+        """Copy the bytes that `next_frame` has not returned: other connections reuse the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
             # The copy must be mutable, because appending a batch modifies the frame in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
@@ -167,7 +167,7 @@ class FrameReader:
             self._spare = None
 
     def close(self) -> None:
-        """Release all memory. After that, no bytes can be received."""
+        """Release all memory. The reader cannot be used afterwards."""
         self.release_spare()
         self._partial = None
         self._position = self._end = 0

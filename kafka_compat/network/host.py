@@ -32,7 +32,7 @@ class Host(Protocol):
     dispatch: Callable[[Connection, memoryview], bool]
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Log the invalid first bytes that a peer sent."""
+        """Log an invalid frame that a client sent, and the protocol that its first bytes suggest."""
 
     def refused(self, connection: Connection, reason: str) -> None:
         """Log why a client was rejected."""
@@ -47,7 +47,7 @@ class Entrance(Protocol):
     """The authentication that a listener requires from its clients."""
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """Return the TLS socket that replaces the new connection's socket, or None without TLS."""
+        """Return the TLS socket that replaces the new connection's socket, or None if TLS is not used."""
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
-        """Record that a client has authenticated by SASL."""
+        """Record that a client has authenticated with SASL."""

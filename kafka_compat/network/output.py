@@ -78,9 +78,9 @@ class Output:
         self.unsent_bytes = 0
         self.memory_bytes = 0
         self.slots: deque[Slot] = deque()
-        """Requests whose responses are not in the queue yet."""
+        """Slots of the responses that are not in the queue yet, in the order of the requests."""
         self.taken_s = 0.0
-        """The time when the client last read bytes that had waited, or when bytes began to wait."""
+        """Time in seconds when the client last read queued bytes, or when bytes were first queued."""
         self._loop = loop
         self._socket = connected
         self._budget = budget
@@ -110,7 +110,7 @@ class Output:
             self._send(parts)
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request, or None if the request expects none."""
+        """Set the response to an earlier request. `parts` is None if the request expects no response."""
         if slot.done:
             return  # The response was dropped by `drop_later`.
         slot.done = True
@@ -292,7 +292,7 @@ class Output:
         self._next_part()
 
     def _send_read_slice(self, part: FileSlice) -> None:
-        """Send a slice on a socket that transforms bytes (TLS). Bytes not accepted are read again."""
+        """Send a file slice without sendfile. Bytes that the socket does not accept are read again."""
         while self._head_sent_bytes < part.size_bytes:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
@@ -322,7 +322,7 @@ class Output:
 
 
 def _ignore(*_: object) -> None:
-    """Ignore the callbacks of an output whose connection is closed."""
+    """Replace the callbacks of an output whose connection is closed."""
 
 
 def _size_of(part: Part) -> int:

@@ -41,7 +41,7 @@ REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
 """Maximum number of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# Maximum time for which requests may be incomplete or unserved while others wait for their memory.
+# Maximum time for which requests may be incomplete or unserved while other connections wait for memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""Returns the response to a frame that is rejected for the given reason, or None for no response."""
+"""A function that returns the response to a frame rejected with an error, or None for no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -57,20 +57,20 @@ def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> 
 
 
 class Server:
-    """Accepts connections on every listener, and passes their frames to `dispatch`."""
+    """The server for all listeners. It accepts connections, and passes their frames to `dispatch`."""
 
     dispatch: Callable[[Connection, memoryview], bool]
-    """Serves a frame. Returns whether the connection stays open."""
+    """Function that serves a frame. Returns False if the connection must be closed."""
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` is used only after it has been created."""
+        """`rates` is created when the first connection rate limit is set."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """Authentication for each listener name. Other listeners serve clients without authentication."""
+        """Maps listener names to the required authentication. Other listeners require none."""
         # Use sendfile on Linux only, because os.sendfile has different limits on macOS.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
@@ -90,7 +90,7 @@ class Server:
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self.refusals: Refusals | None = None
-        """Recent rejections; None if rejections are not recorded."""
+        """Recent rejections, or None if they are not recorded."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
@@ -239,7 +239,7 @@ class Server:
             self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Log why a client was rejected."""
+        """Log why a client was rejected, and count the failed authentication."""
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host

@@ -26,7 +26,7 @@ class Strangers:
         self._logged: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
-        """Log the bytes that a peer sent in place of a request size."""
+        """Log a peer's invalid request size, and the protocol that its bytes suggest."""
         self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
@@ -43,7 +43,7 @@ class Strangers:
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:
-    """Return the protocol that the four bytes suggest, and advice."""
+    """Return which protocol the first four bytes suggest, with advice for the operator."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
             "this looks like a TLS handshake, but the listener uses plain text: set "
@@ -101,7 +101,7 @@ PASSED: Final = "successful-authentication"
 PASSED_AGAIN: Final = "successful-reauthentication"
 FAILED: Final = "failed-authentication"
 FAILED_AGAIN: Final = "failed-reauthentication"
-"""Kafka's names. A reauthentication takes place on an authenticated connection (KIP-368)."""
+"""Kafka's metric names. A reauthentication takes place on an authenticated connection (KIP-368)."""
 
 
 class Authentications:
@@ -112,7 +112,7 @@ class Authentications:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
         self.expired = 0
-        """Number of connections closed because their session had expired."""
+        """Number of connections closed because their sessions had expired."""
 
     def count(self, listener: str, kind: str) -> None:
         self._counts[listener, kind] = self._counts.get((listener, kind), 0) + 1

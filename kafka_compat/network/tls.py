@@ -24,8 +24,8 @@ UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
 class Wire(Protocol):
-    """A socket with or without TLS, as used by a connection. Raises OSError, and BlockingIOError when it must
-    wait.
+    """A socket with or without TLS, as used by a connection. Raises BlockingIOError if the caller must wait,
+    and OSError on failure.
     """
 
     def recv_into(self, room: memoryview, /) -> int: ...
@@ -74,7 +74,7 @@ class TlsSocket:
         self._socket.setsockopt(level, name, value)
 
     def peer_certificate(self) -> bytes | None:
-        """The peer's verified certificate (DER); None if the peer sent none."""
+        """Return the peer's verified certificate (DER), or None if the peer sent none."""
         return self.session.getpeercert(binary_form=True)
 
     def recv_into(self, room: memoryview) -> int:
@@ -191,7 +191,7 @@ class TlsSocket:
 
 
 def _ignore(_: object) -> None:
-    """Ignore the callbacks of a closed socket."""
+    """Replace the callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:

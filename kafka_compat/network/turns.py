@@ -20,7 +20,7 @@ from typing import Final, Protocol
 SLICE_S: Final = 0.010
 TURN_S: Final = 0.005
 FIRST_IN_A_ROW: Final = 4
-# Divided among the waiting connections, so that each waits at most about this long for its next turn.
+# The turns of all waiting connections take this long in total, so no connection waits much longer.
 _ROUND_S: Final = 0.050
 
 
@@ -31,15 +31,15 @@ class TakesTurns(Protocol):
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, at least one. Return whether more can be served now."""
+        """Serve at least one request, and more until `until_s`. Return whether more can be served now."""
 
 
 class Turns:
-    """Scheduler of a server's connections. `time` and `call_soon` are methods of the event loop."""
+    """Scheduler of a server's connections. `time` is a monotonic clock, `call_soon` the loop's method."""
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """End of the slice. Until then, readable connections are served at once."""
+        """End of the current slice, in seconds. Until then, readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()

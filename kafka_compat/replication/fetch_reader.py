@@ -90,9 +90,7 @@ class FetchReader:
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as its replication
-        progress.
-        """
+        """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as progress."""
         broker = self._services
         replicas = broker.replicas
         found, replicas_read = result.found, result.replicas

@@ -44,7 +44,7 @@ from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
-"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
+"""A copy of ErrorCode.NONE, because access through the enumeration takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -97,11 +97,11 @@ class Partition:
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`high_watermark` is the stored value. `monotonic_ms` is a monotonic clock. The partition adds
-        itself to `moved` whenever its high watermark changes. `counts` are the broker's counters.
+        """`high_watermark` is the checkpointed value, and `monotonic_ms` a monotonic clock. The partition
+        adds itself to `moved` whenever its high watermark changes. `counts` are the broker's counters.
         """
         self._call_soon = call_soon
-        # Create these objects for the first listener, because most partitions of a large broker have none.
+        # Create these objects with the first listener, because most partitions of a large broker have none.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -123,16 +123,15 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
-        """Whether this broker is leader, has no followers and may commit, so that an append is fastest."""
+        """Whether this broker is leader, has no followers, and may commit. Appends then take a fast path."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
         self._broker_counts = counts if counts is not None else Counts()
         self.counts = self._broker_counts.topic(self.topic)
-        """The counters of the partition's topic."""
         self.lag = 0
-        """The number of committed records that a follower lacked at the leader's last response."""
+        """Number of committed records that this follower lacked at the leader's last response."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -162,14 +161,14 @@ class Partition:
 
     @property
     def listeners(self) -> PartitionListeners:
-        """Listeners for committed records, such as reads of consumers."""
+        """Listeners for committed records, such as waiting reads of consumers."""
         if self._listeners is None:
             self._listeners = PartitionListeners(self._call_soon)
         return self._listeners
 
     @property
     def append_listeners(self) -> PartitionListeners:
-        """Listeners for all appended records, such as reads of followers."""
+        """Listeners for appended records, committed or not, such as waiting reads of followers."""
         if self._append_listeners is None:
             self._append_listeners = PartitionListeners(self._call_soon)
         return self._append_listeners
@@ -222,7 +221,7 @@ class Partition:
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
         """Become follower of `leader_id` (-1 if there is no leader) in `leader_epoch`. Return whether the
-        epoch is new, so that fetching must restart. If `partition_epoch` is outdated, nothing is changed.
+        epoch is new, so that fetching restarts. If `partition_epoch` is outdated, nothing is changed.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -239,7 +238,7 @@ class Partition:
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop being leader, and fail the waiting requests with `code`."""
+        """Stop being leader, and fail the pending requests with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
@@ -251,8 +250,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Check a client's leader epoch, which is -1 if unknown (KIP-320), and return an error code. With
-        `leader_only`, a follower returns an error (KIP-392).
+        """Compare a client's leader epoch, which is -1 if unknown (KIP-320), with this replica's, and return
+        an error code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch
@@ -271,8 +270,8 @@ class Partition:
         internal: bool = False,
         validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
-        """Append a batch from a client or, if `internal`, from a coordinator. `validated` is the result of
-        `Log.validate`. Raises KafkaError or StorageError.
+        """Append a batch from a client or, if `internal`, from a coordinator. `validated` is the return value
+        of `Log.validate`. Raises KafkaError or StorageError if the batch is rejected.
         """
         counts = self.counts
         counts.produces += 1
@@ -301,35 +300,35 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` once the records below `offset` are committed, or with an error."""
+        """Call `callback` when the records below `offset` are committed, or with an error code."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` once the records below `offset` are on this replica (acks=1), or with an error."""
+        """Call `callback` when this replica has the records below `offset` (acks=1), or with an error."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
             self._durable_waiters = pushed(self._durable_waiters, offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` once the log of every live replica starts at `offset` or later (DeleteRecords)."""
+        """Call `callback` when the log of every live replica starts at `offset` or later (DeleteRecords)."""
         if self.low_watermark() >= offset:
             callback(_NONE)
         else:
             self._deletion_waiters = pushed(self._deletion_waiters, offset, callback)
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
-        """Apply changed settings of the topic."""
+        """Apply changed topic settings."""
         self.log.update_config(config)
         self._flush_messages = config.flush_messages
         self.min_insync_replicas = min_insync_replicas
         self._advance()
 
     def replace_log(self, log: Log) -> None:
-        """Switch to a log in another directory with the same durable content."""
+        """Switch to a log in another directory with identical durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
         # Store the high watermark again, because the new directory's checkpoint does not contain it.
@@ -339,7 +338,7 @@ class Partition:
     # --- following
 
     def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
-        """Store batches from the leader, if any, and adopt the leader's high watermark and log start.
+        """Append batches from the leader, if any, and adopt the leader's high watermark and log start offset.
 
         Raises StorageError if the batches do not continue the log or are damaged, and KafkaError if this
         broker is leader.
@@ -359,7 +358,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove records that the leader lacks. Raises StorageError, or KafkaError on a leader."""
+        """Remove records that the leader lacks. Raises KafkaError on a leader, StorageError on failure."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
@@ -370,7 +369,7 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records, and restart the log at `offset`. Raises the same errors as `truncate_to`."""
+        """Remove all records, and restart the log at `offset`. Raises the errors of `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
@@ -387,7 +386,7 @@ class Partition:
     # --- followers, as seen by the leader
 
     def has_follower(self, broker_id: int) -> bool:
-        """Whether the broker has a replica of this partition and this broker is leader of it."""
+        """Return whether this broker is leader, and `broker_id` has a replica of the partition."""
         return broker_id in self.in_sync.followers
 
     def follower_fetched(
@@ -406,25 +405,25 @@ class Partition:
             self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
-        """Propose an ISR without lagging followers. Call this twice per replica.lag.time.max.ms."""
+        """Propose an ISR without lagging followers. Call this twice in every replica.lag.time.max.ms."""
         if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
             log.info("Shrinking the ISR of %s from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # The high watermark no longer waits for a follower that is not in sync and is no longer caught up.
+        # The high watermark no longer waits for followers that are neither in sync nor caught up.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Handle changes of the live brokers, so that requests no longer wait for an offline broker."""
+        """Reconsider the high watermark and low watermark: they do not wait for offline brokers."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
                 self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def low_watermark(self) -> int:
-        """Return the log start that all live replicas have reached (DeleteRecords)."""
+        """Return the log start offset that all live replicas have reached (DeleteRecords)."""
         return self.in_sync.deleted_end(self.log.log_start_offset)
 
     def _propose(self, isr: tuple[int, ...]) -> None:
@@ -439,7 +438,7 @@ class Partition:
         if answer.error != _NONE:
             counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
-            return  # LeaderAndIsr has already changed the state, or will change it.
+            return  # LeaderAndIsr has changed the state, or will change it.
         if answer.is_for_now:
             code = answer.error.name
             log.warning("Controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code)

@@ -1,13 +1,13 @@
 """Fetching from leaders for the partitions that this broker follows. Each leader has `num.replica.fetchers`
-tasks, each of which has one connection.
+tasks, each with its own connection.
 
 Rules
 1. A fetcher has at most one request in flight.
 2. After its connection is lost, a fetcher reconnects to the leader's current address.
 3. As in Kafka, the topic name and partition number determine the fetcher. When the number of fetchers
    changes, partitions are redistributed.
-4. The callback of a response sends the next fetch, because producers with acks=all wait for the offset in
-   this fetch. If there is nothing to fetch, or after a failure, the fetcher's task sends the next request.
+4. The callback for a response sends the next Fetch request, because producers with acks=all wait for its
+   fetch offset. If there is nothing to fetch, or after a failure, the fetcher's task sends the next request.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Client(Protocol):
     """Interface of a client for one broker."""
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Send a request and return the response. Raises ConnectionError."""
+        """Send a request and return the response. Raises ConnectionError if the connection fails."""
 
     async def connect(self) -> None:
-        """Ensure that a connection for `ask` is open. Raises ConnectionError."""
+        """Open a connection for `ask`, unless one is open. Raises ConnectionError if this fails."""
 
     def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
         """Send a request, and later call `on_response` with the response or the exception. Byte fields of the
@@ -54,11 +54,11 @@ class Client(Protocol):
 
 
 Connect = Callable[[int], Client | None]
-"""Returns a new client for a broker, or None while its address is unknown."""
+"""A function that returns a new client for a broker, or None while the broker's address is unknown."""
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """Return the index of a partition's fetcher among `count` fetchers, by Kafka's hash."""
+    """Return the index, from 0 to `count` - 1, of the fetcher for a partition. Kafka uses the same hash."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -88,7 +88,7 @@ class ReplicaFetchers:
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
-        """The fetchers by leader and index."""
+        """Maps (leader ID, fetcher index) to fetchers."""
         self._tasks = Tasks()
         self._endings = Tasks()
 
@@ -96,11 +96,11 @@ class ReplicaFetchers:
         return len(self._fetchers)
 
     def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
-        """Return (leader, index, fetcher) of each active fetcher."""
+        """Return the leader ID, index and fetcher of each active fetcher."""
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, and no longer in earlier epochs."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
@@ -112,11 +112,11 @@ class ReplicaFetchers:
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching the partition. After this call, nothing more is written to the partition's log."""
+        """Stop fetching the partition. After this call, fetchers no longer write to its log."""
         self._stop(partition, but=None)
 
     def resize(self, fetchers_per_leader: int) -> None:
-        """Apply a changed num.replica.fetchers."""
+        """Apply a new value of num.replica.fetchers."""
         if fetchers_per_leader == self._count:
             return
         self._count = fetchers_per_leader
@@ -145,7 +145,7 @@ class ReplicaFetchers:
 
 
 class ReplicaFetcher:
-    """A task that fetches from one leader."""
+    """A task that fetches from one leader, over one connection."""
 
     def __init__(
         self,
@@ -163,21 +163,21 @@ class ReplicaFetcher:
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
-        """A future that completes at the end of the current sequence of fetches."""
+        """A future that completes when the current sequence of fetches ends."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self.requests = 0
-        """The number of sent fetches."""
+        """The number of Fetch requests that have been sent."""
         self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Record the number of sent fetches for `rate`. Call this once a second, with a monotonic time."""
+        """Record the number of Fetch requests for `rate`. Call this every second, with a monotonic time."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
 
     def rate(self, now_s: float) -> float:
-        """Return the fetches per second over the last minute, or 0 before the first sample."""
+        """Return the Fetch requests per second over the last minute, or 0 before the first sample."""
         if not self._requests_by_second:
             return 0.0
         since_s, before = self._requests_by_second[0]
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # Break a reference cycle through the traceback of the future's error.
+        self._fetching = None  # Break a reference cycle through the traceback of the exception.
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -199,12 +199,12 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # Continue after any error, because the partitions would otherwise have no fetcher.
+                # Continue after any error: otherwise, these partitions would no longer be fetched.
                 log.exception("Fetching from broker %d failed; retrying", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """Send one lookup, or a sequence of fetches. Return False if there is nothing to request."""
+        """Send one lookup, or a sequence of fetches. Return False if no request is needed."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
@@ -229,7 +229,7 @@ class ReplicaFetcher:
     def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:
         fetching = self._fetching
         if fetching is None or fetching.done():
-            return  # The fetcher has been closed.
+            return  # The fetcher was closed.
         if isinstance(response, Exception):
             fetching.set_exception(response)
             return

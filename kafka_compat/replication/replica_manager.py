@@ -1,4 +1,4 @@
-"""Manager of all partition replicas on this broker."""
+"""The replicas on this broker: lookup, leadership, deletion, and high watermark checkpoints."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Fetching(Protocol):
     """Interface for fetching from leaders."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, and no longer in earlier epochs."""
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching the partition. After this call, nothing more is written to the partition's log."""
+        """Stop fetching the partition. After this call, fetchers no longer write to its log."""
 
     def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
-        """Return (leader, index, fetcher) of each active fetcher."""
+        """Return the leader ID, index and fetcher of each active fetcher."""
 
 
 class ReplicaManager:
-    """The partition replicas of one broker, which can be looked up, started and stopped."""
+    """The partition replicas of one broker."""
 
     def __init__(
         self,
@@ -77,11 +77,10 @@ class ReplicaManager:
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
         self.counts = counts if counts is not None else Counts()
-        """The counters of partitions and fetches."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
-        """The partitions whose high watermarks changed since `take_moved_high_watermarks`."""
+        """Partitions whose high watermarks have changed since the last `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
         self.reassigning: set[tuple[str, int]] = set()
@@ -95,16 +94,16 @@ class ReplicaManager:
 
     @property
     def may_have_followers(self) -> bool:
-        """Whether partitions may have replicas on other brokers."""
+        """Whether partitions may have replicas on other brokers: false on a standalone broker."""
         return self._proposer is not None
 
     @property
     def offline_count(self) -> int:
-        """The number of partitions that are offline because of their disks."""
+        """The number of partitions that are offline because their disks failed or rejected writes."""
         return len(self._offline)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
-        """Iterate over the partitions of these topics on this broker."""
+        """Yield the replicas of these topics on this broker."""
         for name in names:
             topic = self._metadata.topics.get(name)
             for known in topic.partitions if topic is not None else ():
@@ -113,11 +112,11 @@ class ReplicaManager:
                     yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
-        """Return the partition, or None if this broker has no replica of it. `missing` returns the reason."""
+        """Return the replica, or None if this broker has none (`missing` returns the reason)."""
         return self._partitions.get((topic, partition))
 
     def missing(self, topic: str, partition: int) -> ErrorCode:
-        """Return the error for a partition that `get` did not find."""
+        """Return the error code for a partition without a replica on this broker."""
         if (topic, partition) in self._offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self._metadata.partition(topic, partition) is not None:
@@ -125,7 +124,7 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def refusal(self, topic: str, partition: int) -> StorageError | None:
-        """Return the reason for which `lead` or `follow` last returned None for this partition."""
+        """Return the error because of which `lead` or `follow` returned None, or None if they succeeded."""
         return self._refusals.get((topic, partition))
 
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
@@ -133,11 +132,10 @@ class ReplicaManager:
         self._high_watermarks.update(checkpointed)
 
     async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
-        """Wait until no earlier operation on these partitions (topic, number, topic ID) is pending on disk,
-        so that `lead` and `follow` may be called. Both return None if the disk rejects the operation.
+        """Wait until no disk operation on these partitions (topic, number, topic ID) is pending. Afterwards,
+        call `lead` or `follow`; they return None if the disk has rejected the operation.
 
-        Set aside the directories of topics that have the same name but were deleted while this broker was
-        offline.
+        Directories of a deleted topic with the same name and a different topic ID are set aside.
         """
         keys = []
         for topic, partition, topic_id in wanted:
@@ -196,7 +194,7 @@ class ReplicaManager:
         partition_epoch: int = 0,
     ) -> Partition | None:
         """Become follower of a partition, and fetch from `leader_id` (-1 if there is no leader). Requires
-        `fetching`. In other respects like `lead`.
+        `fetching`. Otherwise like `lead`.
         """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
@@ -218,7 +216,7 @@ class ReplicaManager:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def peers_changed(self) -> None:
-        """Notify all partitions that the live brokers have changed (see `Partition.peers_changed`)."""
+        """Notify all partitions that the set of live brokers has changed (see `Partition.peers_changed`)."""
         for held in self:
             held.peers_changed()
 
@@ -262,7 +260,6 @@ class ReplicaManager:
         held.resign(code)
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
-        """Set aside the log of a topic with the same name that was deleted while this broker was offline."""
         found = self._log_dirs.logs.get(key)
         if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
             return
@@ -274,7 +271,7 @@ class ReplicaManager:
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
-        """Drop partitions and delete their logs. Return once the deletions are durable, with the errors of
+        """Drop replicas and delete their logs. Return once the deletions are durable, with the errors of
         failed deletions. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
@@ -314,7 +311,7 @@ class ReplicaManager:
             done(None)
 
     def take_offline(self, lost: list[tuple[str, int]]) -> None:
-        """Take partitions offline because their disk has failed."""
+        """Take replicas offline because their disk has failed."""
         for key in lost:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
@@ -328,11 +325,11 @@ class ReplicaManager:
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Return the high watermarks of all partitions with a log on this broker, including unused logs."""
+        """Return the high watermarks of all logs on this broker, including logs without a replica."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 
     def resign_all(self) -> None:
-        """Fail all waiting requests, because this broker is shutting down."""
+        """Fail all pending requests, because this broker is shutting down."""
         for held in self:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)

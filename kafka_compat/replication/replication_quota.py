@@ -1,4 +1,4 @@
-"""Replication throttling (KIP-73): throttled replicas and their current rate. No I/O.
+"""Replication throttling (KIP-73): the throttled replicas and their current byte rate. No I/O.
 
 Rules
 1. The topic settings leader.replication.throttled.replicas and follower.replication.throttled.replicas list
@@ -6,7 +6,7 @@ Rules
 2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled, because forcing
    replicas out of the ISR would be worse than the traffic.
 3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until the
-   rate falls below the limit, so that one large batch never stops a replica permanently.
+   rate falls below the limit, so that even a batch larger than the limit is replicated eventually.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class ReplicationQuota:
         self._window_ms = window_ms
         self._throttled: dict[str, frozenset[int] | None] = {}
         self._samples: deque[list[int]] = deque()
-        """[start in ms, size in bytes] of each window, the newest last."""
+        """The start in ms and the size in bytes of each window, with the newest window last."""
 
     def throttle(self, topic: str, replicas: str, broker_id: int) -> None:
-        """Apply a topic's setting, which is empty if no replica is throttled."""
+        """Apply a topic's list of throttled replicas, which is empty if no replica is throttled."""
         entries = [item.strip() for item in replicas.split(",") if item.strip()]
         if not entries:
             self._throttled.pop(topic, None)
@@ -49,25 +49,23 @@ class ReplicationQuota:
 
     @property
     def has_replicas(self) -> bool:
-        """Whether any replicas are throttled."""
+        """Whether replicas of any topic are throttled."""
         return bool(self._throttled)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Whether a replica is throttled."""
         if topic not in self._throttled:
             return False
         partitions = self._throttled[topic]
         return partitions is None or partition in partitions
 
     def record(self, size_bytes: int, now_ms: int) -> None:
-        """Record traffic of throttled replicas."""
+        """Record bytes sent or fetched for throttled replicas."""
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, 0])
         self._samples[-1][1] += size_bytes
         self._forget_old(now_ms)
 
     def is_exceeded(self, now_ms: int) -> bool:
-        """Whether the rate exceeds the limit."""
         return self.bytes_per_s != UNLIMITED and self.rate(now_ms) > self.bytes_per_s
 
     def rate(self, now_ms: int) -> float:

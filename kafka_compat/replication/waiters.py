@@ -1,8 +1,7 @@
-"""Callbacks that run once, when a partition reaches an offset, and listeners that are notified of each change
-of a partition.
+"""Callbacks for the moment when a partition reaches an offset, and listeners for all changes of a partition.
 
-Callbacks run during an append by another client. If a callback fails, the error is logged and does not affect
-the append.
+Callbacks run while another client's records are appended. If a callback fails, the error is logged and does
+not affect the append.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, sequence number, callback). It is a list, because testing a list is quick."""
+    """A heap of (offset, sequence number, callback). A list, because its truth test is fast."""
 
     __slots__ = ("_pushed",)
 
@@ -31,18 +30,18 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         self._pushed = 0
 
     def push(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` once `release` is called with `offset` or a later offset."""
+        """Call `callback` when `release` is called with `offset` or a higher offset."""
         self._pushed += 1
         heapq.heappush(self, (offset, self._pushed, callback))
 
     def release(self, end: int, code: ErrorCode) -> None:
-        """Call the callbacks that wait for offsets up to `end`."""
+        """Call the callbacks that wait for offsets up to `end`, with `code`."""
         while self and self[0][0] <= end:
             guarded(heapq.heappop(self)[2], code)
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """Add a callback. The heap is created for the first one, because most partitions have none."""
+    """Add a callback, and return the heap. It is created on demand, because most partitions need none."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -50,7 +49,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all callbacks, regardless of their offsets. Callbacks that are added during the calls are kept."""
+    """Call all callbacks with `code`, whatever their offsets. Keep callbacks that the calls add."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -76,11 +75,11 @@ class PartitionListener(Protocol):
     """A reader that waits for more records of a partition."""
 
     def partition_changed(self, partition: Partition) -> None:
-        """Handle new records in a partition, or a leader change."""
+        """Handle new records or a leader change."""
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. It is a dict, because testing a dict is quick."""
+    """The listeners of one partition, in order of addition. A dict, because its truth test is fast."""
 
     __slots__ = ("_call_soon", "_is_pending")
 
@@ -90,11 +89,9 @@ class PartitionListeners(dict[PartitionListener, None]):
         self._is_pending = False
 
     def add(self, listener: PartitionListener) -> None:
-        """Add a listener."""
         self[listener] = None
 
     def discard(self, listener: PartitionListener) -> None:
-        """Remove a listener."""
         self.pop(listener, None)
 
     def notify_soon(self, partition: Partition) -> None:
@@ -106,7 +103,6 @@ class PartitionListeners(dict[PartitionListener, None]):
             self._call_soon(partial(self.notify, partition))
 
     def notify(self, partition: Partition) -> None:
-        """Notify all listeners now."""
         self._is_pending = False
         for listener in list(self):
             guarded(listener.partition_changed, partition)
