@@ -55,7 +55,7 @@ class GroupCoordinator:
     """All classic groups of one broker.
 
     `partition_exists` returns whether a topic has a partition; offsets for other partitions are rejected.
-    `now_ms` is the time of day.
+    `now_ms` returns the time of day.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class GroupCoordinator:
         self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
-        """Stop all timers and complete waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and complete pending requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """Load a shard that this broker now leads. A long log is read in steps; until then, the shard is
-        loading.
+        """Load a shard of which this broker became leader. A long log is read in steps. Meanwhile, requests
+        get COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._runtime.load(index, leader_epoch)
 
@@ -180,7 +180,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
     ) -> Steps[None]:
-        """Commit offsets. Offsets for missing partitions are rejected; all others have the same result."""
+        """Commit offsets. Offsets for unknown partitions are rejected; all others get the same error code."""
         refused: PartitionErrors = {}
         for some in batched(request.offsets):
             for partition in some:
@@ -221,7 +221,7 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return the committed offsets for these partitions, or for all partitions if None.
+        """Return an error code, and the committed offsets for these partitions, or for all if None.
 
         With `require_stable`, a partition with a commit in progress gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
@@ -271,9 +271,9 @@ class GroupCoordinator:
         group_ids: Collection[str] | None,
         respond: Callable[[str, ErrorCode], None],
     ) -> list[str]:
-        """Copy the offsets of groups (None: all groups) for the topic `source` to the topic `target`. Return
-        the groups that have such offsets. When the offsets of a group are stored, `respond` is called with
-        the first error, or NONE.
+        """Copy the committed offsets of `group_ids`, or of all groups if None, from the topic `source` to the
+        topic `target`. Return the IDs of the groups that have offsets for `source`. When a group's offsets
+        are stored, `respond` is called with its ID and the first error code, or NONE.
         """
         copied = []
         for group_id, running in list(self._running.items()):
@@ -295,16 +295,16 @@ class GroupCoordinator:
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """Load times of the most recently loaded shards."""
+        """Load times in ms of the most recently loaded shards."""
         return self._runtime.load_times_ms
 
     @property
     def is_loading(self) -> bool:
-        """Whether a shard is being loaded, so that groups may be missing."""
+        """Whether any shard is being loaded. Some groups may then be missing."""
         return self._runtime.is_loading
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete all groups' offsets for partitions of deleted topics."""
+        """Delete all groups' offsets for these partitions, because their topics were deleted."""
         gone = list(partitions)
         for running in list(self._running.values()):
             offsets = running.machine.offsets
@@ -322,7 +322,7 @@ class GroupCoordinator:
             yield 2
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Return the groups in any of these states and of any of these types. Empty filters match all."""
+        """Return an error code, and the groups with any of these states and types. Empty filters match all."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
@@ -336,17 +336,17 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """Return the description of a group, or None for an unknown group."""
+        """Return an error code, and the description of a group, or None if the group is unknown."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
         return error, None if running is None else running.machine.describe()
 
     def group_ids(self) -> list[str]:
-        """The IDs of all groups on this broker."""
+        """Return the IDs of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """Return the progress of a group, or None for an unknown group."""
+        """Return the state and offsets of a group, or None if the group is unknown."""
         running = self._running.get(group_id)
         if running is None:
             return None
@@ -378,13 +378,13 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """Return the group, or the error for the request. The error for an unknown group is `missing`."""
+        """Return the group, or None and an error code, which is `missing` for an unknown group."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error
 
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-        """Return the error if this broker is not the coordinator of a group, or NONE if it is."""
+        """Return the error code if this broker cannot serve a group with this ID, or NONE if it can."""
         if not group_id and not empty_id_allowed:
             return ErrorCode.INVALID_GROUP_ID
         return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)

@@ -43,12 +43,12 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""Maps errors of a failed append to errors for an offset commit."""
+"""Maps error codes of a failed append to error codes for an offset commit."""
 
 
 class OffsetsStored(NamedTuple):
-    """A commit whose record is being written. `errors` contains the results for rejected partitions,
-    `partitions` the partitions whose offsets are being written.
+    """A commit whose records are being written. `partitions` are the partitions of these records, and
+    `errors` maps rejected partitions to error codes.
     """
 
     waiter: Waiter
@@ -58,7 +58,7 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion whose tombstones are being written: of offsets and, with `whole_group`, of the group.
+    """A deletion of offsets and, with `whole_group`, of the group, whose tombstones are being written.
 
     `answer` is passed to `waiter` on success. A deletion of expired offsets has no waiter.
     """
@@ -69,7 +69,7 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """State machine of one group in the coordinator runtime. Uses `joining` and `rebalance`."""
+    """State machine of one classic group. `joining` and `rebalance` handle its members."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
@@ -83,8 +83,8 @@ class Group:
         self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """Process an OffsetCommit or a TxnOffsetCommit (KIP-447). An OffsetCommit also counts as a heartbeat
-        of its member. A TxnOffsetCommit does not, and is accepted during a rebalance.
+        """Process an OffsetCommit or TxnOffsetCommit request (KIP-447). OffsetCommit also counts as a
+        heartbeat of its member. TxnOffsetCommit does not, and is accepted during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -143,7 +143,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """Process an OffsetDelete (KIP-496). Offsets for topics to which members subscribe are kept."""
+        """Process an OffsetDelete request (KIP-496). Keep offsets for topics to which members subscribe."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -168,7 +168,7 @@ class Group:
         )
 
     def delete(self, waiter: Waiter) -> Output:
-        """Process a DeleteGroups: delete an empty group and all of its offsets."""
+        """Process a DeleteGroups request: delete an empty group and all its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
@@ -177,13 +177,13 @@ class Group:
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
-        """Delete the offsets for a deleted topic, even if members subscribe to the topic."""
+        """Delete the offsets for partitions of deleted topics, even if members subscribe to the topics."""
         out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
-        """Delete offsets older than offsets.retention.minutes."""
+        """Delete expired offsets (offsets.retention.minutes)."""
         out = self._outbox.begin()
         expired = self.offsets.expired(
             now.wall_ms,
@@ -227,14 +227,14 @@ class Group:
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """Continue with the stored generation, after all records have been replayed."""
+        """Restore the stored generation, after all records have been replayed."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a write. Without an error, its records are committed and replayed."""
+        """Complete a write. If `error` is NONE, its records have been committed and replayed."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -270,7 +270,7 @@ class Group:
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """Stop coordinating. Waiting members get an error, and look up the new coordinator."""
+        """Stop coordinating. Waiting members get NOT_COORDINATOR, and look up the new coordinator."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
@@ -279,11 +279,11 @@ class Group:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The latest time for the next `tick`, or an earlier time; None if `tick` is not needed."""
+        """Time for the next `tick`, not later than the first deadline, or None if there is no deadline."""
         return self.rebalance.timers.wake_at_ms
 
     def describe(self) -> GroupDescription:
-        """Describe the group. Subscriptions and assignments are included only if the group is stable."""
+        """Return the group's description. Only a stable group includes subscriptions and assignments."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,
@@ -308,5 +308,5 @@ class Group:
 
 
 def java_length(text: str) -> int:
-    """Return the number of UTF-16 code units, which Kafka compares with offset.metadata.max.bytes."""
+    """Return the length of `text` in UTF-16 code units, which offset.metadata.max.bytes limits."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

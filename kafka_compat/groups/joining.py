@@ -23,7 +23,7 @@ from kafka_compat.groups.timers import Timer, TimerKind
 
 
 class Joining:
-    """Handles JoinGroup and LeaveGroup for the members of a `Rebalance`."""
+    """Handler of JoinGroup and LeaveGroup requests for the members of a `Rebalance`."""
 
     def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str], str]) -> None:
         self._rebalance = rebalance
@@ -32,7 +32,7 @@ class Joining:
         self._new_member_id = new_member_id
 
     def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """Process a JoinGroup. The caller has checked the session timeout."""
+        """Process a JoinGroup request. The caller must have checked the session timeout."""
         out = self._outbox.begin()
         if not self._has_room_for(request.member_id):
             self._rebalance.remove(request.member_id)
@@ -185,7 +185,7 @@ class Joining:
         self._roster.rename(member.member_id, former.member_id)
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """Process a LeaveGroup. Version 3 and later may name several members."""
+        """Process a LeaveGroup request, which may name several members (version 3 and later)."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

@@ -74,7 +74,7 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """End a producer's transaction: drop its offsets, or publish those without a later commit."""
+        """Drop a transaction's pending offsets or, if `committed`, publish those without a later commit."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)
@@ -116,7 +116,7 @@ class GroupOffsets:
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return those of the given partitions that have an offset, visible or not."""
+        """Return the given partitions that have an offset, visible or not."""
         return [item for item in partitions if item in self.committed or self.is_unstable(item)]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:

@@ -15,7 +15,7 @@ Rules
 - In JoinGroup v4 and later, a new member first receives an ID and must rejoin with it before its session
   expires (KIP-394).
 - A static member that rejoins without an ID takes its former place without a rebalance, unless the chosen
-  protocol changes; its previous ID is fenced (KIP-345). In JoinGroup v9 and later, the response tells a
+  protocol changes; its previous ID is fenced (KIP-345). In JoinGroup v9 and later, the response informs a
   returning leader that it is still leader and need not assign (KIP-814).
 - A member expires when its session timeout has passed since its last request. For new members, the timeout is
   five minutes until their first rebalance has completed; after that, members that wait for a response cannot
@@ -66,7 +66,7 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Maps errors of a failed append to errors for members whose generation could not be stored."""
+"""Maps error codes of a failed append to error codes for members whose generation was not stored."""
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """Session timeout of new members, whose first JoinGroup may take longer than their own timeout."""
@@ -95,7 +95,7 @@ class EmptyGroupStored(NamedTuple):
 
 
 class Rebalance:
-    """Rebalance state machine. `timers.wake_at_ms` is the time at which `tick` is due.
+    """Rebalance state machine of one classic group. `tick` is due at `timers.wake_at_ms`.
 
     `state_timestamp_ms` is the time of day of the last transition, or -1 if it is unknown because the record
     has an old format. `subscribed_topics` is None if the group's subscription cannot be determined.
@@ -119,7 +119,7 @@ class Rebalance:
         self._initial_delay_ms = 0
 
     def add_member(self, member: Member, waiter: Waiter, reason: str, now: Now) -> None:
-        """Add a member whose first JoinGroup waits for its response."""
+        """Add a member. Its first JoinGroup request waits until the rebalance ends."""
         if self.state is PREPARING_REBALANCE and self.generation_id == 0:
             self._member_added = True
         self.roster.add(member)
@@ -220,7 +220,7 @@ class Rebalance:
             )
 
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
-        """Process a SyncGroup. The leader sends the assignments, and every member receives its own."""
+        """Process a SyncGroup request. The leader sends the assignments, and each member receives its own."""
         out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
@@ -268,7 +268,7 @@ class Rebalance:
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
-        """Process a heartbeat. Return REBALANCE_IN_PROGRESS if the member must rejoin."""
+        """Process a heartbeat and return an error code: REBALANCE_IN_PROGRESS if the member must rejoin."""
         error = self.check_member(member_id, group_instance_id)
         if error:
             return error
@@ -346,7 +346,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """Handle the failure of a write, and return the error for the members."""
+        """Log a failed write, and return the error code for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"could not store generation {self.generation_id}: {error.name}")
         return error

@@ -74,7 +74,7 @@ Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value); the value of a deletion is None. Raises ValueError for long text."""
+    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if a text is too long."""
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
@@ -83,7 +83,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """Decode a record, or return None for other types of records. Raises MalformedRequest if invalid."""
+    """Decode a record, or return None for other types of keys. Raises MalformedRequest if it is invalid."""
     version = int.from_bytes(key[:2], "big", signed=True)
     if version in _OFFSET_KEY_VERSIONS:
         offset_key = decode(OffsetCommitKey, version, key, 2)

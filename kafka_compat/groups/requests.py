@@ -1,4 +1,4 @@
-"""Requests to a group and their results, as plain values."""
+"""Group requests and their responses, as plain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """A JoinGroup. The last two fields depend on the version of the request (KIP-394, KIP-814)."""
+    """A JoinGroup request. The last two fields depend on its version (KIP-394, KIP-814)."""
 
     member_id: str
     group_instance_id: str | None
@@ -47,7 +47,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """A SyncGroup. The protocol fields are None in versions that lack them. Only the leader sends
+    """A SyncGroup request. The protocol fields are None in versions that lack them. Only the leader sends
     assignments.
     """
 
@@ -61,7 +61,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """One member in a LeaveGroup. A static member may be identified by its instance ID alone (KIP-345)."""
+    """A member in a LeaveGroup request. A static member may have an instance ID and no member ID (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -80,8 +80,8 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """An OffsetCommit for existing partitions, or a TxnOffsetCommit if `producer` is set. A commit without a
-    group ("simple" commit) has generation -1 and no member ID.
+    """An OffsetCommit request for existing partitions, or a TxnOffsetCommit if `producer` is set. A commit
+    without a group ("simple" commit) has generation -1 and no member ID.
     """
 
     generation_id: int
@@ -121,14 +121,14 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveResult:
-    """An error code for each member in the request, in the order of the request."""
+    """An error code for the request, and one for each of its members, in their order."""
 
     error: ErrorCode
     members: tuple[tuple[Leaving, ErrorCode], ...] = ()
 
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
-"""Result of an OffsetCommit or OffsetDelete."""
+"""An error code for each partition in an OffsetCommit or OffsetDelete request."""
 
 Result = JoinResult | SyncResult | LeaveResult | PartitionErrors | ErrorCode
 

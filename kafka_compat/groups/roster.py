@@ -14,8 +14,8 @@ from kafka_compat.groups.requests import JoinedMember, Protocols
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member of a group. `is_new` is true until its first rebalance has completed. Its assignment is in
-    the log.
+    """One member of a group. `is_new` is true until its first rebalance has completed. `StoredGeneration`
+    contains its assignment.
     """
 
     member_id: str
@@ -121,7 +121,7 @@ class Roster:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Ensure that the leader has joined. Return False if no member has joined."""
+        """If the leader has not joined, elect a member that has. Return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self.leader_id not in self.awaiting_join:
@@ -168,7 +168,7 @@ class Roster:
 
 
 class StoredGeneration:
-    """The generation in the log. `snapshot` is None if the log contains none; only `replay` changes it."""
+    """The generation in the log. `snapshot` is None if the log contains no generation."""
 
     __slots__ = ("_assignments", "snapshot")
 

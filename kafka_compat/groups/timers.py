@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 
 class TimerKind(Enum):
-    """The purpose of a timer."""
-
     JOIN = "join"
     """Waits for members to join or rejoin; one per group."""
     SYNC = "sync"
@@ -67,5 +65,5 @@ class Timers:
         return True
 
     def find_earliest(self) -> None:
-        """Make `wake_at_ms` exact."""
+        """Set `wake_at_ms` to the earliest deadline, or to None if there are no deadlines."""
         self.wake_at_ms = min(self._deadlines_ms.values(), default=None)

@@ -32,7 +32,7 @@ class ZooKeeperOffsets:
     async def commit(
         self, group: str, topic: str, partition: int, offset: int, metadata: str | None
     ) -> ErrorCode:
-        """Store an offset."""
+        """Store an offset, and return an error code."""
         if self._metadata.partition(topic, partition) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if metadata is not None and java_length(metadata) > self._metadata_size_max:
@@ -47,7 +47,7 @@ class ZooKeeperOffsets:
         return ErrorCode.NONE
 
     async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
-        """Return the stored offset. If there is none, return NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return (offset, error code). A missing offset gets NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
         if self._metadata.partition(topic, partition) is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

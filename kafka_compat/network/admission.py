@@ -1,5 +1,4 @@
-"""Connection limits. They decide which new connections are served, delayed or closed (max.connections,
-creation rates).
+"""Connection limits, which decide whether new connections are served, delayed or closed.
 
 Rules
 1. When no slot is free for a new connection (max.connections of the broker or of the listener), the listener

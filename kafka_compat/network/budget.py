@@ -107,7 +107,7 @@ class HoldsAnswers(Protocol):
 
     @property
     def taken_s(self) -> float:
-        """Time in seconds when the client last read queued response bytes, or when bytes were first queued."""
+        """Time in seconds when the client last read queued bytes, or when bytes were first queued."""
 
     def go_on(self) -> None: ...
 

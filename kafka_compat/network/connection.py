@@ -335,7 +335,7 @@ class Connection:
                 self.go_on()
 
     def drop_later(self, slot: Slot) -> None:
-        """Drop the responses to all requests after the request of `slot`. The caller must then call `close`."""
+        """Drop the responses to all requests after that of `slot`. The caller must then call `close`."""
         self._output.drop_later(slot)
 
     @property
@@ -345,13 +345,11 @@ class Connection:
 
     @property
     def taken_s(self) -> float:
-        """The time when the client last read response bytes that had waited."""
+        """Time when the client last read queued response bytes, or when bytes were first queued."""
         return self._output.taken_s
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Return whether rule 3 allows a request. `part` divides the limits, so that reading resumes well
-        below them.
-        """
+        """Return whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part

@@ -1,9 +1,8 @@
 """TLS and SASL authentication, as required by a listener before it serves a client's requests.
 
 Rules
-1. Until a client is authenticated, its frames are passed to `dispatch` in this module. It serves only
-   ApiVersions, SaslHandshake and SaslAuthenticate requests, in this order, of at most
-   sasl.server.max.receive.size bytes.
+1. Until a client is authenticated, its frames are passed to `dispatch` here. It serves only ApiVersions,
+   SaslHandshake and SaslAuthenticate, in this order, of at most sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
 3. If the session has a limited lifetime, its frames continue to pass through `dispatch`. After the session
@@ -67,9 +66,7 @@ class SaslAuthentication:
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. After the failure delay (`failure_delay_ms`), call `answer` to send the
-        response.
-        """
+        """Reject the client. After `failure_delay_ms`, `answer` is called to send the response."""
         self._connection.turn_away(reason, self.exchange.offer.failure_delay_ms, answer)
 
 

@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """The reader of one connection's frames. A frame is a view that the next call of `writable` invalidates."""
+    """The reader of one connection's frames. A frame is a view, valid until the next call of `writable`."""
 
     __slots__ = (
         "_end",
