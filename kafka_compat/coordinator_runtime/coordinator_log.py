@@ -27,7 +27,7 @@ class ReplayedBatch(NamedTuple):
 
 
 class TransactionalProducer(NamedTuple):
-    """The producer in whose transaction records are written. They take effect when it commits."""
+    """The producer in whose transaction records are written. They take effect when the transaction commits."""
 
     producer_id: int
     producer_epoch: int
@@ -36,7 +36,7 @@ class TransactionalProducer(NamedTuple):
 class CoordinatorLog(Protocol):
     @property
     def shard_count(self) -> int:
-        """The number of partitions of the topic; 0 if it does not exist."""
+        """The number of partitions of the topic, or 0 if the topic does not exist."""
 
     def append(
         self,
@@ -52,8 +52,8 @@ class CoordinatorLog(Protocol):
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
-        """Call the function once all records below `offset` are committed, or with an error if they cannot
-        be. With one of the errors, the records are nevertheless committed (see `is_committed`).
+        """Call `callback` with NONE once all records below `offset` are committed, or with an error code.
+        After some error codes, the records are nevertheless committed (see `is_committed`).
 
         The callback is called exactly once, immediately if there is nothing to wait for. Callbacks for
         smaller offsets are called before those for larger offsets.
@@ -64,7 +64,7 @@ class CoordinatorLog(Protocol):
 
 
 def is_committed(error: ErrorCode) -> bool:
-    """Return whether this result of `when_committed` means that the records are committed. With
+    """Return whether an error code from `when_committed` means that the records are committed. With
     NOT_ENOUGH_REPLICAS_AFTER_APPEND, they are committed on fewer replicas than min.insync.replicas.
     """
     return error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -77,4 +77,4 @@ STORE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""Maps errors of the log to errors for a coordinator's client. Each kind of coordinator adds its own."""
+"""Maps error codes of the log to error codes for clients. Each kind of coordinator adds its own."""

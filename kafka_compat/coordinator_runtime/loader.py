@@ -1,7 +1,7 @@
 """Loading of a shard, which drops superseded records of the log before decoding any of them.
 
 A log that is not compacted yet contains many records per key. All but the last are superseded and skipped.
-The result is the same as after replaying every record in order (see the rules in `runtime.py`).
+The loaded state is the same as after replaying every record in order (see the rules in `runtime.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 
 LoadedRecord = tuple[bytes, bytes, int, int]
-"""A record that is not superseded: key, value, the offset after its batch, and the producer ID. The producer
-ID is -1, unless the log does not contain the outcome of the record's transaction yet.
+"""A record that is not superseded: key, value, the offset after its batch, and the producer ID, which is -1
+unless the record belongs to an open transaction.
 """
 
 
@@ -21,7 +21,7 @@ _Latest = dict[bytes, tuple[bytes, int]]
 
 
 class Loader:
-    """Collects the records that are not superseded. Pass all batches to `feed`; then read `records`."""
+    """A collector of the records that are not superseded. Pass all batches to `feed`; then read `records`."""
 
     def __init__(self) -> None:
         self.record_count = 0

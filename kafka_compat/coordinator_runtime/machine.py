@@ -14,7 +14,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 Waiter = object
-"""A waiting request. The machine returns it with the response, without interpreting it."""
+"""A pending request. The machine returns it with the response, without interpreting it."""
 
 
 class Now(NamedTuple):
@@ -25,8 +25,8 @@ class Now(NamedTuple):
 
 
 class KeyedRecord(Protocol):
-    """A record of one machine; `machine_key` is the group ID or the transactional ID. The value of a deletion
-    is None.
+    """A record of one machine. `machine_key` is the group ID or the transactional ID. A tombstone's value is
+    None.
     """
 
     @property
@@ -42,7 +42,7 @@ R_in = TypeVar("R_in", contravariant=True)
 class Write(NamedTuple):
     """Records (of the machine's kinds) to append as one batch, in a transaction if `producer` is set. Once
     the records are committed and replayed, or the write has failed, the runtime calls the machine's `written`
-    with `purpose`. `commits`: whether the records are committed consumer offsets.
+    with `purpose`. `commits` is true if the records are committed consumer offsets.
     """
 
     records: Sequence[Any]
@@ -53,7 +53,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """All results of one event. `notes` are log lines. `has_effects`: whether there are effects other than
+    """All effects of one event. `notes` are log lines. `has_effects` is true if there are effects other than
     responses and a write.
     """
 
@@ -64,7 +64,7 @@ class Output:
 
 
 class Outbox:
-    """Collects the Output of the current event. The parts of a machine share one Outbox."""
+    """A collector of the current event's Output. All parts of a machine share one Outbox."""
 
     __slots__ = ("output",)
 
@@ -72,7 +72,7 @@ class Outbox:
         self.output = Output()
 
     def begin(self) -> Output:
-        """Start a new event: later calls add to this Output."""
+        """Start a new event. Later calls add to the returned Output."""
         self.output = Output()
         return self.output
 
@@ -88,11 +88,11 @@ class Outbox:
 
 
 class Machine(Protocol[R_in]):
-    """Interface of a machine to the runtime. Each kind of machine has its own methods for requests."""
+    """The runtime's interface to a machine. Each kind of machine has its own methods for requests."""
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The time at which `tick` is due, or an earlier time; None if `tick` is not needed."""
+        """Time for the next `tick`, not later than the first deadline, or None if there is no deadline."""
 
     @property
     def is_dead(self) -> bool:
@@ -110,10 +110,10 @@ class Machine(Protocol[R_in]):
         """Start the machine after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Handle the result of a Write: replayed if there is no error, otherwise failed or unresolved."""
+        """Complete a Write. If `error` is NONE, its records have been committed and replayed."""
 
     def tick(self, now: Now) -> Output:
-        """Handle all deadlines that have passed."""
+        """Process all deadlines that have passed."""
 
     def unload(self) -> Output:
-        """Respond to waiting requests, because this broker is no longer the coordinator."""
+        """Respond to pending requests, because this broker is no longer the coordinator."""

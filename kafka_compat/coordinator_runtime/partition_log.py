@@ -83,7 +83,7 @@ class PartitionCoordinatorLog:
             partition.when_committed(offset, callback)
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
-        """Read the log. Raises KafkaError if it cannot be read."""
+        """Yield the batches of a shard's log. Raises KafkaError if the log cannot be read."""
         try:
             yield from _replay(self._partition(shard).log)
         except StorageError as error:

@@ -322,7 +322,7 @@ class GroupCoordinator:
             yield 2
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Return an error code, and the groups with any of these states and types. Empty filters match all."""
+        """Return an error code, and the groups with these states and types. Empty filters match all."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE

@@ -74,7 +74,7 @@ Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if a text is too long."""
+    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if text is too long."""
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)

@@ -61,7 +61,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """A member in a LeaveGroup request. A static member may have an instance ID and no member ID (KIP-345)."""
+    """A member in a LeaveGroup request. A static member may have only an instance ID (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
-"""Interval before a marker or a status record is written again after an error."""
+"""Backoff in milliseconds before a marker or a status record is written again after an error."""
 
 _FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 _MARKER_NOT_NEEDED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
@@ -88,7 +88,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 class Overview(NamedTuple):
-    """One transactional ID, as returned by ListTransactions and DescribeTransactions."""
+    """The status of one transactional ID, as returned by ListTransactions and DescribeTransactions."""
 
     transactional_id: str
     status: Status
@@ -157,7 +157,7 @@ class MarkerDelivery:
 
 
 class TransactionCoordinator:
-    """All transactional IDs of one broker. `now_ms` is the time of day."""
+    """All transactional IDs of one broker. `now_ms` returns the time of day."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class TransactionCoordinator:
         self._running = self._runtime.running
 
     def start(self) -> None:
-        """Start checking for timed-out transactions and expired IDs."""
+        """Start checking periodically for timed-out transactions and expired transactional IDs."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -197,12 +197,12 @@ class TransactionCoordinator:
         )
 
     def close(self) -> None:
-        """Stop all timers and complete waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and complete pending requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Load a shard that this broker now leads, and complete transactions that were decided. A long log is
-        read in steps; until then, the shard is loading.
+        """Load a shard of which this broker became leader, and complete its decided transactions. A long log
+        is read in steps. Meanwhile, requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
         # Delay loading: at startup, a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
@@ -213,11 +213,11 @@ class TransactionCoordinator:
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """Load times of the most recently loaded shards."""
+        """Load times in ms of the most recently loaded shards."""
         return self._runtime.load_times_ms
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Return whether `init_producer_id` or `end_and_bump` needs a new producer ID."""
+        """Return whether the caller must pass a new producer ID to `init_producer_id` or `end_and_bump`."""
         running, error = self._find(transactional_id)
         return not error and (running is None or running.machine.needs_producer_id)
 
@@ -229,7 +229,7 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """Process an InitProducerId. `new_producer_id` is -1 if no new ID was needed."""
+        """Process an InitProducerId request. `new_producer_id` is -1 if no new ID was needed."""
         now_ms = self._now_ms()
         running, error = self._find(transactional_id)
         if transactional_id and not 0 < timeout_ms <= self._settings.transaction_max_timeout_ms:
@@ -257,7 +257,7 @@ class TransactionCoordinator:
         respond: Callable[[ErrorCode], None],
         client_version: int = 0,
     ) -> None:
-        """Process an AddPartitionsToTxn or AddOffsetsToTxn. All partitions have the same result."""
+        """Process AddPartitionsToTxn or AddOffsetsToTxn. All partitions get the same error code."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(error)
@@ -281,7 +281,7 @@ class TransactionCoordinator:
         committed: bool,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """Process an EndTxn. The response is sent when the decision is committed, before the markers."""
+        """Process an EndTxn request. Respond once the decision is committed, before writing the markers."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -297,7 +297,7 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """Process an EndTxn of transaction.version 2. `new_producer_id` is -1 if no new ID was needed."""
+        """Process EndTxn for transaction.version 2. `new_producer_id` is -1 if no new ID was needed."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -306,7 +306,7 @@ class TransactionCoordinator:
             self._runtime.carry_out(running, out)
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, Status | None]:
-        """Describe one ID, for DescribeTransactions."""
+        """Return an error code, and the status of an ID or None, for DescribeTransactions."""
         running, error = self._find(transactional_id)
         if not error and running is None:
             error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -315,7 +315,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """List IDs that match all filters, for ListTransactions. `duration_ms` is a minimum (-1: none)."""
+        """Return an error code and the IDs that match all filters. `duration_ms` is a minimum, or -1."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:
@@ -343,7 +343,7 @@ class TransactionCoordinator:
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """Return the machine of an ID and NONE, or None and an error. An unknown ID returns None and NONE."""
+        """Return the machine of an ID, and an error code. An unknown ID returns None and NONE."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)

@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state that leads to `target` on a character that it accepts, or to the states in `free` on none."""
+    """A state of the automaton. An accepted character leads to `target`. `free` is reached without one."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
@@ -46,7 +46,7 @@ class IdPattern:
     """A pattern that must match a whole transactional ID."""
 
     def __init__(self, pattern: str) -> None:
-        """Compile the pattern. Raises InvalidPattern."""
+        """Compile the pattern. Raises InvalidPattern if it is invalid or uses an unsupported construct."""
         try:
             parsed = _parser.parse(pattern)
         except (re.error, OverflowError, RecursionError) as error:
@@ -57,7 +57,7 @@ class IdPattern:
         self._start = self._sequence(parsed, self._end)
 
     def matches(self, text: str) -> bool:
-        """Return whether the pattern matches the whole of `text`."""
+        """Return whether the pattern matches all of `text`."""
         states = _closure([self._start], is_start=True, is_end=not text)
         for position, character in enumerate(text, 1):
             reached = [
@@ -131,7 +131,7 @@ class IdPattern:
 
 
 def _closure(states: Iterable[_State], *, is_start: bool, is_end: bool) -> set[_State]:
-    """Return these states, and all states that can be reached from them without a character."""
+    """Return these states, and all states that are reachable from them without a character."""
     found: set[_State] = set()
     waiting = list(states)
     while waiting:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LocalMarkerWriter:
-    """MarkerWriter for local partitions. Markers in `__consumer_offsets` are also reported to `groups`."""
+    """A MarkerWriter for this broker's partitions. Reports markers in `__consumer_offsets` to `groups`."""
 
     def __init__(
         self,

@@ -29,6 +29,6 @@ class MarkerWriter(Protocol):
         """Return whether the partition still exists, and therefore needs a marker."""
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        """Write the marker to each partition. `done` is called exactly once for each, when its marker is
-        committed or with an error.
+        """Write the marker to each partition. `done` is called exactly once for each partition, with NONE
+        when its marker is committed, or with an error code.
         """

@@ -1,4 +1,4 @@
-"""Encoding and decoding of the records in `__transaction_state`, the status of transactional IDs.
+"""Encoding and decoding of the records in `__transaction_state`: the status of each transactional ID.
 
 Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 if
 transaction.version is 1 or later, or if v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
@@ -25,7 +25,7 @@ _STATES: Final = tuple(TransactionState)
 
 
 def encode_record(record: StatusRecord, transaction_version: int = 0) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value); the value of a deletion is None. Raises ValueError for a long ID."""
+    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if the ID is too long."""
     value = None if record.value is None else _encode_status(record.value, transaction_version)
     return _encode_key(record.transactional_id), value
 
@@ -36,7 +36,7 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 def decode_record(key: bytes, value: bytes | None) -> StatusRecord | None:
-    """Decode a record, or return None for other types of keys. Raises MalformedRequest."""
+    """Decode a record, or return None for other types of keys. Raises MalformedRequest if it is invalid."""
     if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
         return None
     transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id

@@ -33,8 +33,6 @@ class TransactionState(StrEnum):
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer ID and epoch."""
-
     producer_id: int
     producer_epoch: int
 
@@ -65,7 +63,7 @@ class Status(NamedTuple):
 
 
 class StatusRecord(NamedTuple):
-    """A record of `__transaction_state`. The value None deletes the ID."""
+    """A record in `__transaction_state`. The value None deletes the ID."""
 
     transactional_id: str
     value: Status | None
@@ -102,7 +100,7 @@ class Markers(NamedTuple):
 class Output(machine.Output):
     """All effects of one event.
 
-    With `retry_completion`, the end of the transaction could not be stored; the caller must call
+    If `retry_completion` is true, the end of the transaction could not be stored; the caller must call
     `markers_written` again later.
     """
 

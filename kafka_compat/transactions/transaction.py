@@ -75,7 +75,7 @@ _STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Maps errors of a failed append to errors for a producer."""
+"""Maps error codes of a failed append to error codes for a producer."""
 
 _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
 
@@ -115,7 +115,7 @@ class Transaction:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
         self.stored: Status | None = None
-        """The status in the log, or None."""
+        """The status in the log, or None if the log does not contain the ID."""
         self.status = _UNKNOWN
         """The status shown to producers and administrators. It differs from `stored` in the epoch of an abort
         that is not written yet, and in a time for which records have no field.
@@ -131,7 +131,7 @@ class Transaction:
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """Return the machine for a new ID, to which InitProducerId assigns epoch 0."""
+        """Return the state machine of a new ID. InitProducerId then assigns epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
@@ -151,8 +151,8 @@ class Transaction:
         waiter: Waiter,
         now_ms: int,
     ) -> Output:
-        """Process an InitProducerId. `expected` is the identity that the producer sent. `new_producer_id` is
-        -1 if `needs_producer_id` was False immediately before the call.
+        """Process an InitProducerId request. `expected` is the identity that the producer sent.
+        `new_producer_id` is -1 if `needs_producer_id` was False immediately before the call.
         """
         out = Output()
         status = self.status
@@ -206,8 +206,8 @@ class Transaction:
         )
 
     def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Return NONE if all of these partitions are in the open transaction (KIP-890 part 1); otherwise an
-        error such as TRANSACTION_ABORTABLE.
+        """Return NONE if all of these partitions are in the open transaction (KIP-890 part 1), or an error
+        code such as TRANSACTION_ABORTABLE.
         """
         error = self._check_identity(identity)
         if error:
@@ -226,7 +226,7 @@ class Transaction:
         now_ms: int,
         client_version: int = 0,
     ) -> Output:
-        """Process an AddPartitionsToTxn. The first request opens a transaction."""
+        """Process an AddPartitionsToTxn request. The first request opens a transaction."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
@@ -249,7 +249,7 @@ class Transaction:
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
-        """Process an EndTxn. A repeated request gets the same response."""
+        """Process an EndTxn request. A repeated request gets the same response."""
         out = Output()
         error = self._check_identity(identity)
         if not error and self._pending is not None:
@@ -266,8 +266,9 @@ class Transaction:
     def end_and_bump(
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
-        """Process an EndTxn of transaction.version 2. The response contains the identity for the next
-        transaction. `new_producer_id` is -1 if `needs_producer_id` was False immediately before the call.
+        """Process an EndTxn request for transaction.version 2. The response contains the identity for the
+        next transaction. `new_producer_id` is -1 if `needs_producer_id` was False immediately before the
+        call.
         """
         out = Output()
         status = self.status
@@ -351,7 +352,7 @@ class Transaction:
         return Write((StatusRecord(self.transactional_id, value),), None)
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction has exceeded the timeout set by its producer."""
+        """Return whether the open transaction has exceeded the timeout that its producer set."""
         return (
             self.status.state is ONGOING
             and self._pending is None
@@ -367,7 +368,7 @@ class Transaction:
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """Delete an ID that has been unused for transactional.id.expiration.ms."""
+        """Delete the ID if it has been unused for transactional.id.expiration.ms."""
         out = Output()
         status = self.status
         if (
@@ -393,7 +394,7 @@ class Transaction:
         self.status = status
 
     def loaded(self, now: Now) -> Output:
-        """Send the markers of a transaction that was decided but not completed."""
+        """Return the markers for a transaction that was decided but not completed."""
         out = Output()
         if self.status.state in PREPARED:
             out.notes.append(f"completing its transaction, found in state {self.status.state}")
@@ -401,7 +402,7 @@ class Transaction:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete the pending transition. Without an error, its record is committed and replayed."""
+        """Complete the pending transition. If `error` is NONE, its record has been committed and replayed."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -436,7 +437,7 @@ class Transaction:
         return Output()
 
     def unload(self) -> Output:
-        """Stop coordinating. The waiting requests were already completed by `written`."""
+        """Stop coordinating. `written` has already completed the pending requests."""
         return Output()
 
     def _await_markers(self, out: Output, now_ms: int) -> None:
@@ -477,7 +478,7 @@ class Transaction:
 
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
-    """Respond without changing anything. The error is NONE if there is nothing to do."""
+    """Respond without a transition. The error code is NONE if no transition is needed."""
     out.responses.append((waiter, error))
     return out
 

@@ -29,7 +29,7 @@ Respond = Callable[[PartitionErrors], None]
 
 
 class Coordinators(Protocol):
-    """The coordinators of all transactional IDs of the cluster."""
+    """The coordinators of all transactional IDs in the cluster."""
 
     def ask(
         self,
@@ -40,13 +40,13 @@ class Coordinators(Protocol):
         *,
         adds: bool,
     ) -> None:
-        """Ask whether each partition is in the open transaction, or with `adds`, ensure that it is. `respond`
-        is called exactly once, immediately or later.
+        """Ask whether each partition is in the open transaction or, with `adds`, add the partitions to it.
+        `respond` is called exactly once, immediately or later.
         """
 
 
 class LocalCoordinators:
-    """The coordinators of a standalone broker, which are all local."""
+    """The coordinators on this broker. They are the only ones of a standalone broker."""
 
     def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
         self._coordinator = coordinator
@@ -149,7 +149,7 @@ class Verifications:
             verification.answer(found)
 
     def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
-        """Return a verification that fails with this error."""
+        """Return a verification that fails with `error`."""
         verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
         verification.answer(dict.fromkeys(partitions, error))
         return verification
@@ -214,11 +214,11 @@ class Verification:
         return self._answered.is_set()
 
     async def wait(self) -> None:
-        """Wait for the result."""
+        """Wait until the coordinator has responded."""
         await self._answered.wait()
 
     def take(self) -> PartitionErrors:
-        """Return the result for each partition. NONE: records may be appended now, before any other event."""
+        """Return an error code for each partition. After NONE, append the records before any other event."""
         return {partition: self._error(partition) for partition in self._found}
 
     def _error(self, partition: TopicPartition) -> ErrorCode:
