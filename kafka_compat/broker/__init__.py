@@ -29,7 +29,7 @@ __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalon
 def standalone_broker(
     config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
 ) -> Broker:
-    """Create a standalone broker (a cluster of one). `new_tree` creates the tree for its metadata."""
+    """Create a standalone broker (a cluster of one). `new_tree` opens its metadata store."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import OwnStore
 
@@ -40,7 +40,7 @@ def standalone_broker(
 def cluster_broker(
     config: BrokerConfig, connect_store: ConnectStore, hooks: BrokerHooks | None = None
 ) -> Broker:
-    """Create a broker of a cluster. `connect_store` opens sessions with the cluster's metadata store."""
+    """Create a broker for a cluster. `connect_store` opens sessions with the cluster's metadata store."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.shared_store import SharedStore
 

@@ -24,7 +24,7 @@ class Addresses:
         self._bound = bound
 
     def own(self) -> dict[str, tuple[str, int]]:
-        """This broker's advertised addresses for other brokers and tools, independent of a connection."""
+        """Return this broker's advertised addresses for other brokers and tools, by listener name."""
         return {name: self._advertised_address(name) for name in self._bound}
 
     def _advertised_address(self, listener: str) -> tuple[str, int]:

@@ -27,7 +27,7 @@ class ReplayedBatch(NamedTuple):
 
 
 class TransactionalProducer(NamedTuple):
-    """The producer in whose transaction records are written. They take effect when the transaction commits."""
+    """The producer for transactional records. The records take effect when its transaction commits."""
 
     producer_id: int
     producer_epoch: int
@@ -46,9 +46,9 @@ class CoordinatorLog(Protocol):
         *,
         commits: bool = False,
     ) -> int:
-        """Append (key, value) records as one batch, and return the offset after the batch. Raises KafkaError.
+        """Append (key, value) records as one batch, and return the offset after it. May raise KafkaError.
 
-        `commits`: whether the records are committed consumer offsets.
+        `commits` is true if the records are committed consumer offsets.
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:

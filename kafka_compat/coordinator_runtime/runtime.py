@@ -50,7 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """Runtime of one kind of coordinator, with the rules above. `running` maps keys to active machines."""
+    """Runtime of one kind of coordinator, by the module's rules. `running` maps keys to active machines."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class CoordinatorRuntime(Generic[M, R]):
         """`topic` and `noun` (for example "Group") are used in log lines. `now_ms` returns the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record. `decode` raises
-        MalformedRequest, and returns None for irrelevant types of records. `perform` carries out the effects
-        of an Output other than responses and writes.
+        MalformedRequest for an invalid record, and returns None for other types of records. `perform` carries
+        out the effects of an Output other than responses and writes.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -87,17 +87,17 @@ class CoordinatorRuntime(Generic[M, R]):
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
-        """The loading times of the most recently loaded shards."""
+        """Load times in ms of the most recently loaded shards."""
 
     def close(self) -> None:
-        """Stop all timers and respond to waiting requests. Later requests get COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and respond to pending requests. Later requests get COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
         for index in list(self._shards):
             self.unload(index)
         self.timers.close()
 
     def every(self, interval_ms: int, callback: Callable[[], None]) -> None:
-        """Call a function periodically until the runtime is closed."""
+        """Call `callback` periodically until the runtime is closed."""
 
         def call() -> None:
             self.timers.call_later(interval_ms, call)
@@ -120,7 +120,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard that this broker now leads. With `delay`, loading starts after this method returns."""
+        """Load a shard of which this broker became leader. With `delay`, start after this method returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -216,7 +216,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
-        """Return the error for a key that is not in `running`, or NONE if this broker is its coordinator."""
+        """Return the error code for a key not in `running`, or NONE if this broker is its coordinator."""
         if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         shard_count = self._log.shard_count
@@ -231,7 +231,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
-        """Return whether this broker still leads the machine's shard. If not, its output is dropped."""
+        """Return whether this broker still leads the machine's shard."""
         return running.shard.state is not ShardState.FAILED
 
     def now(self) -> Now:
@@ -279,7 +279,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
-        """Handle the result for an append. The log calls this in log order."""
+        """Complete an append that is committed or has failed. The log calls this method in log order."""
         shard = append.running.shard
         appends = shard.appends
         if error and not is_committed(error):
@@ -371,7 +371,7 @@ class CoordinatorRuntime(Generic[M, R]):
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
     def _report_timeouts(self, shard: Shard[M]) -> None:
-        """Time out requests that have waited for `commit_timeout_ms`."""
+        """Report REQUEST_TIMED_OUT for appends that are not committed within `commit_timeout_ms`."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):

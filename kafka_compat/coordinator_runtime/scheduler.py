@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""Time after which long work yields to the event loop."""
+"""Time in ms after which long work yields to the event loop."""
 _LOOK_SIZE: Final = 20
-"""Amount of work between two readings of the clock."""
+"""Amount of work between two readings of the clock, in the unit of step sizes."""
 
 
 class TimerHandle(Protocol):
@@ -22,8 +22,8 @@ class Scheduler(Protocol):
         """Return the milliseconds since an arbitrary moment, on a monotonic clock."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        """Call a function once, after at least `delay_ms`, and never before this method returns. With a delay
-        of 0, the function is called before any request that has not been read yet.
+        """Call `callback` once, after at least `delay_ms`, and never before this method returns. With a delay
+        of 0, it is called before any request that has not been read yet.
         """
 
 

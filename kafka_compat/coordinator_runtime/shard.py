@@ -13,7 +13,7 @@ M = TypeVar("M", bound=Machine[Any])
 
 
 class ShardState(Enum):
-    """State of a shard. LOADING changes to ACTIVE, or to FAILED if the log cannot be read."""
+    """State of a shard. LOADING changes to ACTIVE. An unreadable or unloaded shard is FAILED."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -33,8 +33,8 @@ class RunningMachine(Generic[M]):
 
 
 class Append(Generic[M]):
-    """An uncommitted batch in the log. `end_offset` is the offset after the batch. The machine gets exactly
-    one result for the batch.
+    """An uncommitted batch in the log. `end_offset` is the offset after the batch. The machine's `written` is
+    called exactly once for the batch.
     """
 
     __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")

@@ -41,7 +41,7 @@ class Timers:
         self._wake_up: TimerHandle | None = None
 
     def call_at(self, at_ms: int, callback: Callable[[], None]) -> Deadline:
-        """Call a function once, at `at_ms` or later, and never before this method returns."""
+        """Call `callback` once, at `at_ms` or later, and never before this method returns."""
         deadline = Deadline(self, at_ms, callback)
         self._order += 1
         self._live += 1

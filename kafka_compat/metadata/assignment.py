@@ -23,7 +23,7 @@ def assign_replicas(
     shift: int | None = None,
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """Assign replicas to `partitions` new partitions, each with its preferred leader first.
+    """Return the replicas of `partitions` new partitions, each starting with its preferred leader.
 
     `racks` maps the brokers to their racks; either all or none have a rack. `replication_factor` is at most
     the number of brokers. `start` is the index of partition 0's leader, and `shift` the distance from the
@@ -47,7 +47,7 @@ def assign_replicas(
 
 
 def alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """Order the brokers so that racks alternate: a1 b1 c1 a2 b2 c2. Without racks, order them by ID."""
+    """Return the brokers in an order that alternates racks: a1 b1 c1 a2 b2 c2. Without racks, sort by ID."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

@@ -41,7 +41,7 @@ class MetadataCache:
         self._by_collision_key: dict[str, str] = {}
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """Return the leader, or None if it is not registered."""
+        """Return the leader's ID, or None if the leader is not registered."""
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
@@ -125,7 +125,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Publish the deletion of a topic that is not in the cache, such as one interrupted by a crash."""
+        """Report a topic as deleted that is not in the cache, because a crash interrupted its deletion."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

@@ -16,14 +16,14 @@ from kafka_compat.metadata.incremental_changes import Change, Operation
 
 
 async def names(store: MetadataStore) -> list[str]:
-    """Return the names of the existing resources. Raises MetadataStoreError."""
+    """Return the names of the client-metrics resources. Raises MetadataStoreError if the store fails."""
     from kafka_compat.telemetry.resources import resource_names
 
     return await resource_names(store)
 
 
 async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """Return all settings of a resource, which need not exist. Raises KafkaError."""
+    """Return all settings of a resource, even if it does not exist. Raises KafkaError if it has no name."""
     from kafka_compat.telemetry.resources import resource_settings
     from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
 
@@ -44,7 +44,7 @@ def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Check the operations of an incremental change. Raises KafkaError."""
+    """Raise KafkaError if an incremental change contains APPEND or SUBTRACT."""
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
             verb = Operation(change.operation).name
@@ -58,8 +58,8 @@ async def change(
     new_settings: Callable[[dict[str, str]], dict[str, str]],
     validate_only: bool,
 ) -> None:
-    """Replace a resource's settings, or delete the resource if no setting remains. Raises KafkaError,
-    MetadataStoreError.
+    """Replace a resource's settings, or delete the resource if no setting remains. Raises KafkaError if the
+    change is invalid, and MetadataStoreError if the store fails.
     """
     from kafka_compat.telemetry.resources import put_resource, resource_settings
     from kafka_compat.telemetry.subscriptions import subscription

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 NewSettings = Callable[[dict[str, str]], dict[str, str]]
-"""Computes the new settings from the stored ones."""
+"""A function that returns the new settings, given the stored settings."""
 
 
 class ResourceType(IntEnum):
@@ -66,7 +66,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigManager:
-    """Reads and changes the dynamic settings of topics, brokers and client metrics."""
+    """The manager of dynamic settings for topics, brokers and client metrics."""
 
     def __init__(self, config: BrokerConfig, store: MetadataStore, metadata: MetadataCache) -> None:
         self._config = config
@@ -74,13 +74,13 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Check a broker's settings before they are stored. Raise ConfigError to reject them.
+        #: Functions that check a broker's settings before they are stored. They raise ConfigError.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Check the files that the settings name, because the files may have changed since the last check.
+        #: Functions that check the files that the settings name. The files may have changed since startup.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
-        """Load the brokers' stored settings at startup. Invalid settings are skipped and logged."""
+        """Load the stored dynamic broker settings. Invalid settings are skipped and logged."""
         try:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
@@ -98,7 +98,7 @@ class ConfigManager:
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """Return a resource's settings: those in `keys`, or all if it is empty or None. Raises KafkaError."""
+        """Return the settings in `keys`, or all if it is empty. Raises KafkaError for an unknown resource."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -113,17 +113,17 @@ class ConfigManager:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
 
     async def client_metrics_resources(self) -> list[str]:
-        """Return the names of the client metrics resources. Raises MetadataStoreError."""
+        """Return the names of the client-metrics resources. Raises MetadataStoreError if the store fails."""
         return await client_metrics.names(self._store)
 
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
     ) -> list[ConfigEntry]:
-        """Return all settings of a topic with these overrides."""
+        """Return the settings in `keys`, or all if it is empty, for a topic with these overrides."""
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """Return the settings that a topic overrides. Raises KafkaError."""
+        """Return the settings that a topic overrides. Raises KafkaError if the store fails."""
         with store_errors_mapped():
             return await self._stored("topics", topic)
 
@@ -156,9 +156,9 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """Replace all settings of a resource, for AlterConfigs. Raises KafkaError.
+        """Replace all settings of a resource, for AlterConfigs. Raises KafkaError if the request is invalid.
 
-        `denied` is raised if the request is valid, but the client is not authorized.
+        If the request is valid, but the client is not authorized, `denied` is raised.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
@@ -174,8 +174,8 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """Change some settings of a resource, for IncrementalAlterConfigs (KIP-339). Raises KafkaError.
-        `denied` is raised if the request is valid, but the client is not authorized.
+        """Change some settings of a resource, for IncrementalAlterConfigs (KIP-339). Raises KafkaError if the
+        request is invalid, and `denied` if it is valid, but the client is not authorized.
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)

@@ -66,7 +66,7 @@ def refusal(error: ConfigError) -> str:
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Raise KafkaError if a change more than doubles or more than halves a number of threads."""
+    """Raise KafkaError if a thread count becomes less than 1, or less than half or more than double."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
@@ -91,5 +91,5 @@ def refused_by_part(problem: str) -> str:
 
 
 def _set(names: Sequence[str]) -> str:
-    """Format a set as Scala does, because Kafka's tools show it in this format."""
+    """Format names as Scala formats a Set, because Kafka's tools show this format."""
     return f"{'Set' if len(names) < 5 else 'HashSet'}({', '.join(names)})"

@@ -33,15 +33,15 @@ class ConfigChange:
         self.entity = entity
         """Path of the entity under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
         self.settings = settings
-        """All settings of a topic."""
+        """All settings of a topic, or None for a broker."""
         self.names = names
-        """The changed settings of a broker; empty if they are unknown."""
+        """The names of a broker's changed settings. Empty if they are unknown."""
         self.is_local = is_local
         """Whether this broker stored the settings, so that it must notify the other brokers."""
 
     @property
     def topic(self) -> str | None:
-        """The topic; None for a broker's settings."""
+        """The topic, or None for a broker's settings."""
         kind, _, name = self.entity.partition("/")
         return name if kind == "topics" else None
 
@@ -103,7 +103,7 @@ Subscriber: TypeAlias = Callable[[MetadataDelta], None]
 
 
 class MetadataFeed:
-    """The subscribers of one broker's metadata."""
+    """The feed of one broker's metadata changes."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -133,12 +133,12 @@ class MetadataFeed:
                 try:
                     subscriber(published)
                 except Exception:
-                    # After a failure, the other subscribers must still be notified.
+                    # Continue, because the other subscribers must still be notified.
                     log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 
     def publish_config(self, change: ConfigChange) -> None:
-        """Publish new settings."""
+        """Publish an entity's new settings."""
         delta = MetadataDelta()
         delta.config_changes.append(change)
         self.publish(delta)

@@ -9,7 +9,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 
 
 class Operation(IntEnum):
-    """Operations of IncrementalAlterConfigs; the last two apply only to lists."""
+    """Operations of IncrementalAlterConfigs. APPEND and SUBTRACT apply only to lists."""
 
     SET = 0
     DELETE = 1
@@ -18,7 +18,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A change of one setting. `operation` is the number that the client sent."""
+    """A change to one setting. `operation` is the number that the client sent."""
 
     name: str
     operation: int
@@ -28,7 +28,7 @@ class Change(NamedTuple):
 def changed(
     old: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
-    """Return the settings after an IncrementalAlterConfigs request. Raises KafkaError."""
+    """Return the settings after an IncrementalAlterConfigs request. Raises KafkaError if it is invalid."""
     settings = dict(old)
     for change in changes:
         check_operation(change)

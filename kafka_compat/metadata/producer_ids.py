@@ -14,10 +14,10 @@ BLOCK_SIZE = 1000
 
 
 class ProducerIds:
-    """Allocates IDs from this broker's block. When the block is used up, claims the next one."""
+    """Allocator of producer IDs from this broker's block. It claims a new block when all IDs are used."""
 
     def __init__(self, claim: Callable[[], Awaitable[znodes.ProducerIdBlock]]) -> None:
-        """`claim` returns the next block."""
+        """`claim` assigns a new block to this broker, and returns the block."""
         self._claim = claim
         self._next = 0
         self._end = 0
@@ -34,7 +34,7 @@ class ProducerIds:
 
 
 async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerIdBlock:
-    """Assign the next block to a broker, by compare-and-set on /latest_producer_id_block."""
+    """Assign the next block to a broker by compare-and-set on /latest_producer_id_block, and return it."""
     path = znodes.PRODUCER_ID_BLOCK
     while True:
         await store.ensure(path)

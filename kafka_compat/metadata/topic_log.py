@@ -26,13 +26,13 @@ def deleted(topic: str) -> None:
 
 
 def became_leader(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions of which a broker became leader."""
+    """Log the partitions of which `broker_id` became leader."""
     if partitions:
         log.info("Broker %d became leader of %s", broker_id, _named(partitions))
 
 
 def lost_leadership(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions of which a broker is no longer leader."""
+    """Log the partitions of which `broker_id` is no longer leader."""
     if partitions:
         log.info("Broker %d is no longer leader of %s", broker_id, _named(partitions))
 

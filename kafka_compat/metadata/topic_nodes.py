@@ -16,8 +16,8 @@ FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
-    """Return the transaction that creates a topic. `has_config`: whether the store contains settings from an
-    earlier topic.
+    """Return the operations of the transaction that creates a topic. `has_config` is true if the store
+    contains settings from an earlier topic with the same name.
     """
     config_path = znodes.config_path("topics", state.name)
     config = znodes.encode_config(configs)
@@ -31,9 +31,9 @@ def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) ->
 def partition_nodes(
     topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
 ) -> list[Operation]:
-    """Return the nodes of new partitions. The first replica is the leader, and all replicas are in sync.
+    """Return the operations that create partitions. The first replica leads, and all are in sync.
 
-    `epochs` contains the leader epochs of partitions that do not start with the first epoch.
+    `epochs` contains the leader epochs of partitions whose first epoch is not FIRST_EPOCH.
     """
     operations: list[Operation] = []
     for index, brokers in replicas.items():
@@ -48,7 +48,7 @@ def partition_nodes(
 
 
 def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
-    """Return the same partitions as `partition_nodes`, as values of the metadata cache, in order."""
+    """Return the metadata of the partitions that `partition_nodes` creates, in order."""
     return tuple(
         PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
         for index, brokers in sorted(replicas.items())
@@ -56,7 +56,7 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_topic_id() -> UUID:
-    """Return a random ID. Its text never begins with a dash: command lines would parse it as an option."""
+    """Return a random topic ID. Its text never begins with a dash, which would look like an option."""
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

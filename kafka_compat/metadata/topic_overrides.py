@@ -22,7 +22,7 @@ class TopicOverrides:
         self._overriding: dict[str, set[str]] = {}
         """Maps each setting to the topics that override it."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        """Log configurations shared by topics with the same settings. Most topics override none."""
+        """Log configurations shared by topics with the same settings. Most topics have no overrides."""
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
@@ -72,7 +72,7 @@ class TopicOverrides:
         return config
 
     def min_insync_replicas(self, topic: str) -> int:
-        """Return the topic's min.insync.replicas."""
+        """Return the topic's min.insync.replicas, or the broker's default."""
         text = self.of(topic).get("min.insync.replicas")
         # Ignore an invalid value, like `log_config`. An older version may have stored it.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")

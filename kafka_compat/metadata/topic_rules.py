@@ -42,8 +42,8 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """Return the definition of `__consumer_offsets` or `__transaction_state`, with as many replicas as there
-    are brokers, up to the configured number.
+    """Return the definition of `__consumer_offsets` or `__transaction_state`, with the configured replication
+    factor, but at most `broker_count`.
     """
     prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
     return InternalTopic(
@@ -73,8 +73,8 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
 
 
 def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] = ()) -> None:
-    """Check that a name is valid and unused, and that its metric names do not collide with those of an
-    existing topic or a topic in `written`.
+    """Raise KafkaError unless a name is valid and unused, and its metric names do not collide with those of
+    an existing topic or a topic in `written`.
     """
     check_topic_name(name)
     if name in metadata.topics or name in written:
@@ -90,7 +90,7 @@ def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] 
 
 
 def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Check that these settings exist, are valid, and do not contradict each other."""
+    """Raise KafkaError unless these settings exist, are valid, and do not contradict each other."""
     try:
         check_topic_config(config, configs)
     except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
@@ -98,8 +98,8 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
 
 
 Charge = Callable[[int], None]
-"""Called with the number of partitions to create. Raises KafkaError if the client's quota forbids them
-(KIP-599).
+"""A function that is called with the number of partitions to create. Raises KafkaError if they would exceed
+the client's quota (KIP-599).
 """
 
 

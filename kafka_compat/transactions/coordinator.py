@@ -270,7 +270,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> ErrorCode:
-        """Return NONE if the partitions are in the producer's open transaction (KIP-890 part 1)."""
+        """Return NONE if the open transaction contains the partitions (KIP-890 part 1), or an error code."""
         running, error = self._find_known(transactional_id)
         return error if error or running is None else running.machine.verify(identity, partitions)
 

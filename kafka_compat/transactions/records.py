@@ -25,7 +25,7 @@ _STATES: Final = tuple(TransactionState)
 
 
 def encode_record(record: StatusRecord, transaction_version: int = 0) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if the ID is too long."""
+    """Encode a record as (key, value or None for a tombstone). Raises ValueError if the ID is too long."""
     value = None if record.value is None else _encode_status(record.value, transaction_version)
     return _encode_key(record.transactional_id), value
 

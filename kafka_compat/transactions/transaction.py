@@ -266,9 +266,8 @@ class Transaction:
     def end_and_bump(
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
-        """Process an EndTxn request for transaction.version 2. The response contains the identity for the
-        next transaction. `new_producer_id` is -1 if `needs_producer_id` was False immediately before the
-        call.
+        """Process EndTxn for transaction.version 2. The response contains the identity for the next
+        transaction. `new_producer_id` is -1 if `needs_producer_id` was False immediately before the call.
         """
         out = Output()
         status = self.status
