@@ -69,7 +69,7 @@ _STARTS_PER_COLLECTION = 8
 
 
 class Broker:
-    """One broker. `membership` is its membership in the cluster."""
+    """One broker, which is standalone or a member of a cluster."""
 
     services: BrokerServices
     """The services of request handlers. Set by `start`."""
@@ -90,7 +90,7 @@ class Broker:
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
-        """Called when the broker cannot continue. Must stop the broker and exit with an error."""
+        """Function that is called after a fatal error. It must stop the broker and exit with an error."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -111,7 +111,7 @@ class Broker:
 
     @property
     def addresses(self) -> dict[str, tuple[str, int]]:
-        """The addresses of this broker, by listener name."""
+        """Maps listener names to their bound hosts and ports."""
         assert self._server is not None
         return self._server.bound
 
@@ -137,7 +137,7 @@ class Broker:
             raise
 
     async def _start(self, sockets: Sockets | None) -> _Running:
-        """Start with the listening sockets of an earlier start, if there are any."""
+        """Start with the listening sockets of the previous run, or bind new sockets if `sockets` is None."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(_connection_rates, config))
         server = self._server = Server(_limits(config), rates)
@@ -233,7 +233,7 @@ class Broker:
                 ) from error
 
     def _make_entrances(self, server: Server) -> Entrances | None:
-        """Create the security of the listeners if any of them uses TLS or SASL."""
+        """Create the listeners' authentication. Return None if no listener uses TLS or SASL."""
         if all(listener.security_protocol == "PLAINTEXT" for listener in self.config.listeners):
             return None
         from kafka_compat.broker.entrances import Entrances
@@ -308,7 +308,7 @@ class Broker:
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
     async def catch_up(self) -> None:
-        """Run all periodic work that is due at the current time of day."""
+        """Run all periodic work that is due at the current time."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
@@ -325,12 +325,12 @@ class Broker:
 
     @property
     def cleaner(self) -> LogCleaner | None:
-        """The log cleaner; None until a log can be compacted."""
+        """The log cleaner, or None until a log can be compacted."""
         return None if self._running is None else self._running.maintenance.cleaner
 
     @property
     def server(self) -> Server:
-        """The server of client connections."""
+        """The server for client connections."""
         assert self._server is not None
         return self._server
 
@@ -350,14 +350,14 @@ class Broker:
             self.on_fatal()
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers, if there are any."""
+        """Move leadership to other brokers, unless the broker is standalone."""
         await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
         """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
         marker.
 
-        `controlled`: whether to move leadership to other brokers first.
+        If `controlled` is true, leadership moves to other brokers first.
         """
         running, self._running = self._running, None
         if running is None:
@@ -398,7 +398,7 @@ class Broker:
         return sockets
 
     def drop_waiting(self, sockets: Sockets) -> None:
-        """Disconnect the clients that have connected since `suspend` was called."""
+        """Disconnect the clients that have connected since `suspend`."""
         for _, listening in sockets:
             with suppress(BlockingIOError):
                 while True:
@@ -455,7 +455,7 @@ def _is_watched(config: BrokerConfig) -> bool:
 
 
 class _StopLog:
-    """Logs the progress of a broker's shutdown and the duration of each step."""
+    """Log lines for the steps of a broker's shutdown, with the duration of each step."""
 
     def __init__(self, broker_id: int, monotonic_ms: Callable[[], int]) -> None:
         self._broker_id = broker_id
@@ -469,12 +469,12 @@ class _StopLog:
         self._step_began_ms = now_ms
 
     def over(self) -> None:
-        """Log that all steps are done."""
+        """Log that all steps are complete."""
         log.info("Broker %d stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """Return the limits on clients' use of one broker: connections, memory and time."""
+    """Return a server's limits for connections, memory and time."""
     return Limits(
         request_max_bytes=config.int("socket.request.max.bytes"),
         idle_max_ms=config.int("connections.max.idle.ms"),

@@ -40,13 +40,13 @@ class Entrances:
     """Security of the listeners that use TLS or SASL."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, server: Server) -> None:
-        """Configure the security of the server's listeners. Raises ConfigError."""
+        """Configure the security of the server's listeners. Raises ConfigError if a setting is invalid."""
         self._config = config
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
-        """Maps listener names to their certificates."""
+        """Maps the names of TLS listeners to their certificates."""
         self.delegation_tokens: Keeper | None = None
-        """The delegation tokens; None if they are disabled."""
+        """The delegation tokens, or None if they are disabled."""
         self._users: Users | None = None
         self._clock = clock
         self._token_sources: list[TokenSource] = []
@@ -93,7 +93,7 @@ class Entrances:
             self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
-        """Return the security of connections to other brokers. Raises StartupError for invalid settings."""
+        """Return the security settings for inter-broker connections. Raises StartupError if invalid."""
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(
@@ -103,7 +103,6 @@ class Entrances:
             raise StartupError(error.in_full) from error
 
     async def _keep_certificates(self) -> None:
-        """Check for new certificates periodically."""
         while self.tls:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -113,7 +112,7 @@ class Entrances:
                 await certificates.look()
 
     def _keys(self, source: KeySource) -> KeySet:
-        """Return the issuers' keys. All listeners with the same source share them."""
+        """Return the token issuers' keys. All listeners with the same source share them."""
         from kafka_compat.security.oauth.key_set import KeySet
 
         return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))
@@ -169,7 +168,7 @@ class ListenerTls:
     """
 
     def __init__(self, config: BrokerConfig, listener: Listener, *, between_brokers: bool) -> None:
-        """Load the certificates. Raises ConfigError if none is usable."""
+        """Load the certificates. Raises ConfigError if they are missing or unusable."""
         self._config = config
         self._listener = listener
         settings = TlsSettings.of(config, listener)
@@ -184,16 +183,16 @@ class ListenerTls:
             settings.principal_mapping_rules, settings.named("ssl.principal.mapping.rules")
         )
         self.current = TlsContext(settings, between_brokers=between_brokers)
-        """The TLS context of new connections."""
+        """The TLS context for new connections."""
         self._refused: str | None = None
         self._revision = config.revision
 
     def server(self) -> ssl.SSLContext:
-        """The TLS context for an accepted connection."""
+        """Return the TLS context for an accepted connection."""
         return self.current.server
 
     def client(self) -> ssl.SSLContext:
-        """The TLS context for a connection to another broker."""
+        """Return the TLS context for a connection to another broker."""
         return self.current.client
 
     def refusal(self, connection: ssl.SSLObject) -> str | None:
@@ -210,8 +209,8 @@ class ListenerTls:
             return None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Check that this listener can use the certificates in the new settings. Raises ConfigError with
-        Kafka's message.
+        """Raise ConfigError, with Kafka's message, unless this listener can use the certificates in the new
+        settings.
         """
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
@@ -219,7 +218,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """Check changed files, if the settings name the same files as before. Raises ConfigError."""
+        """If files have changed, but not their paths in `config`, raise ConfigError unless they are usable."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():
@@ -230,7 +229,7 @@ class ListenerTls:
         return (settings.key_store, settings.trust_store) != (current.key_store, current.trust_store)
 
     async def look(self) -> None:
-        """Load new certificates if the files have changed."""
+        """Load new certificates if the files or the settings have changed."""
         current = self.current
         if self._config.revision == self._revision and not current.changed():
             return

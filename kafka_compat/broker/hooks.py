@@ -27,8 +27,8 @@ class BrokerHooks:
     middleware: Sequence[Middleware] = ()
     """Stages that requests pass through before their handlers."""
     accounts: Sequence[Account] = ()
-    """Called for each completed request."""
+    """Functions that are called for each completed request."""
     new_worker: Callable[[str], Worker] | None = None
-    """Creates the worker for the log directory at a path."""
+    """Function that creates the worker for the log directory at a path."""
     pushed: PushedMetrics | None = None
-    """Receives the metrics that clients push. None: the broker does not serve the APIs of KIP-714."""
+    """Receiver of metrics that clients push, or None if the broker does not serve the APIs of KIP-714."""

@@ -49,16 +49,16 @@ class HostedCoordinators:
             TRANSACTIONS_TOPIC: self.transactions,
         }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
-        """Writes transaction markers to the partitions that this broker leads."""
+        """Writer of transaction markers to the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
-        """Asks coordinators about transactions that write to a local partition."""
+        """Verifications of transactions that write to partitions on this broker."""
         leaderships = context.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)
         context.metadata.feed.subscribe(self._on_metadata)
 
     def close(self) -> None:
-        """Stop all timers."""
+        """Stop the coordinators, and complete their pending requests."""
         for coordinator in (self.transactions.made, self.groups.made):
             if coordinator is not None:
                 coordinator.close()

@@ -27,7 +27,7 @@ def lock(log_dirs: LogDirs) -> None:
 
 
 def finish_return(log_dirs: LogDirs) -> None:
-    """Complete the restoring of a saved state, if it was interrupted. Raises StartupError."""
+    """Complete an interrupted restore of a snapshot, if any. Raises StartupError if this fails."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
         from kafka_compat.storage.directories import saved_states
@@ -41,9 +41,11 @@ def finish_return(log_dirs: LogDirs) -> None:
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
-    """Check the owner of the log directories, or set it if they have none. Return their cluster ID, or None.
+    """Check that the log directories belong to this broker. Return their cluster ID, or None if it is not
+    set.
 
-    If the settings lack broker.id, sets the directories' broker ID in `config`. Raises StartupError.
+    If the settings lack broker.id, use the directories' broker ID in `config`. Raises StartupError if the
+    check fails.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)
@@ -71,7 +73,7 @@ def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
 
 
 def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
-    """Open all logs, and log any problems. Raises StartupError."""
+    """Open all logs, and log any problems. Raises StartupError if this fails."""
     try:
         report = log_dirs.load(keep_gaps=keep_gaps)
     except StorageError as error:

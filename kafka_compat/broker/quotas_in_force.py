@@ -49,7 +49,7 @@ class QuotasInForce:
         self._switch()
 
     async def reread(self, entity_path: str) -> None:
-        """Reload the quotas of a user, a client or an address."""
+        """Reload and apply the quotas of a user, a client or an IP address."""
         await self._read(entity_path)
         self._switch()
 

@@ -65,25 +65,23 @@ class BrokerServices:
         self.producer_ids = membership.producer_ids
         self.membership = membership
         self.controller = membership.service
-        """The controller role of this broker."""
         self.await_metadata = membership.await_metadata
         self.address_for = addresses.address_for
         self.served = served
         """The APIs and versions that the broker serves and reports to clients."""
         self.authorizer: Authorizer | None = None
-        """The authorizer; None if all operations are permitted. Set before the first request."""
+        """The authorizer, or None if all operations are permitted. Set before the first request."""
         self.acls: Keeper | None = None
-        """The ACLs that the authorizer uses."""
+        """The ACLs that the authorizer uses, or None without an authorizer."""
         self.delegation_tokens: DelegationTokens | None = None
-        """The delegation tokens; None without a secret key for them. Set before the first request."""
+        """The delegation tokens, or None if no secret key is configured. Set before the first request."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
         self.counts = context.counts
-        """The counters for partitions and fetches."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
-        """The client quotas; None if no quotas are stored."""
+        """The client quotas, or None if no quotas are stored."""
         self._tasks = tasks
         self._pushed = pushed
 

@@ -208,7 +208,7 @@ class CoordinatorRuntime(Generic[M, R]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether any machine may still be loading."""
+        """Whether any shard is still being loaded."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def shard_of(self, key: str) -> int:

@@ -69,20 +69,20 @@ class Asking(Protocol):
 
 
 class Used(NamedTuple):
-    """Recent usage by the clients that share a quota."""
+    """Recent usage of one resource by the clients that share a quota."""
 
     resource: str
     owner: Owner
     rate: float
     """Bytes, changed partitions, or the percentage of the event loop's time, per second."""
     throttle_ms: float
-    """Average throttle time of throttled requests; NaN if no request was throttled."""
+    """Average throttle time of throttled requests in ms, or NaN if no request was throttled."""
     tokens: float | None
-    """Credits for partition changes; None for other resources."""
+    """Credits for partition changes, or None for other resources."""
 
 
 class Enforcement:
-    """Usage rates and throttling of all clients of a broker. `now_ms` is a monotonic clock."""
+    """Usage rates and throttling of all clients of a broker. `now_ms` returns a monotonic time."""
 
     def __init__(self, now_ms: Callable[[], int], windows: Windows, mutation_windows: Windows) -> None:
         self._now_ms = now_ms
@@ -100,7 +100,7 @@ class Enforcement:
         }
 
     def put(self, user: Name, client_id: Name, stored: Mapping[str, str]) -> None:
-        """Replace all quotas of an entity. Raises ValueError for an invalid number."""
+        """Replace all quotas of an entity. Raises ValueError if a stored quota is not a number."""
         rates = {kind: float(stored[kind]) for kind in self._quotas if kind in stored}
         for kind, quotas in self._quotas.items():
             quotas.put(user, client_id, rates.get(kind))
@@ -110,7 +110,7 @@ class Enforcement:
         return any(self._quotas.values())
 
     def throttle(self, ctx: Any, request: Any, response: Any) -> int:
-        """Return the throttle time in ms after a request."""
+        """Return the throttle time in ms for a request."""
         for measured in self._measured.values():
             measured.asked_ms = 0
         throttle_ms = self._throttle_ms(ctx, request, response)
@@ -152,7 +152,7 @@ class Enforcement:
         return self._request.record(*_client(ctx), 100 * ctx.busy_s, self._now_ms())
 
     def fetch_max_bytes(self, ctx: Asking) -> int:
-        """Return the response size above which a fetch is throttled even without earlier usage."""
+        """Return the response size in bytes above which a fetch is throttled even without earlier usage."""
         return self._fetch.window_max(*_client(ctx))
 
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
@@ -170,8 +170,8 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """Return the quota for a request that changes topics. It is strict in version `strict_since` and
-        later (None: in no version).
+        """Return the quota for a request that changes topics. The quota is strict in version `strict_since`
+        and later, or in no version if `strict_since` is None.
         """
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
@@ -186,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Return the quota that throttles the current request, or None for a fetch, recorded by `fetched`."""
+        """Return the resource that throttles the request, or None if `fetched` has recorded the throttling."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 
@@ -236,7 +236,7 @@ class Mutation:
 
     @property
     def throttle_time_ms(self) -> int:
-        """The remaining throttle time."""
+        """The remaining throttle time in ms."""
         return java_int(max(self._wait_ms - (self._now_ms() - self._noted_ms), 0))
 
 

@@ -24,7 +24,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 _KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
-"""An entity: its name for each kind. An entity of a user and a client has both kinds."""
+"""Maps kinds (USER, CLIENT, IP) to names; None is the default. A client of a user has two kinds."""
 
 _RATES: dict[str, type] = {
     "producer_byte_rate": int,
@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """A condition on one kind of component: its name is this one (None: the default) or any (`any_name`)."""
+    """A condition for one kind: its name is `name` (None: the default), or any name if `any_name` is true."""
 
     kind: str
     name: str | None
@@ -56,7 +56,7 @@ class Change(NamedTuple):
 
 
 class ClientQuotas:
-    """The stored quotas. `on_changed` gets the path of each changed entity, such as `users/U/clients/C`."""
+    """The stored quotas. Calls `on_changed` with the path of each changed entity (`users/U/clients/C`)."""
 
     def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
         self._store = store
@@ -152,7 +152,7 @@ async def _path_of(entity: Mapping[str, str | None]) -> str:
 
 
 def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
-    """Return a value in the format in which Kafka stores it."""
+    """Return a quota in the format in which Kafka stores it. Raises KafkaError if it is invalid."""
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
     if known[key] is float:

@@ -26,7 +26,7 @@ class ClientRates:
     """Rates of bytes, or of percentages of processor time, per second."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
-        """`throttle_max_ms` is the maximum throttle time (None: unlimited)."""
+        """`throttle_max_ms` is the maximum throttle time, or None if there is no maximum."""
         self.quotas = Quotas()
         self.asked_ms = 0
         """The throttle time that `record` has returned since this was last set to 0."""
@@ -38,7 +38,7 @@ class ClientRates:
         return len(self._rates)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count `value`. Return the throttle time in ms, 0 or less if the client is within its quota."""
+        """Count `value`. Return the throttle time in ms, or 0 or less if the client is within its quota."""
         owner = self.quotas.owner(user, client_id)
         bound = self.quotas.rate(owner)
         if bound is None:
@@ -112,7 +112,7 @@ class MutationRates:
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
-        """Yield the clients that have a quota, with their changes per second and their remaining credits."""
+        """Yield the clients that have a quota, with their partition changes per second and remaining credits."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:

@@ -13,7 +13,7 @@ UNLIMITED = 2**31 - 1
 
 
 class ConnectionRates:
-    """Limits of connections per second; UNLIMITED means no limit."""
+    """Measured rates of new connections, and their limits. UNLIMITED means no limit."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
@@ -31,7 +31,7 @@ class ConnectionRates:
         self._listener_max = listeners
 
     def limit_address(self, host: str | None, rate: int | None) -> None:
-        """Set connection_creation_rate of an address, or of all others if `host` is None. None removes it."""
+        """Set the rate limit of an address, or of all others if `host` is None. If `rate` is None, remove it."""
         if host is None:
             self._default_max = UNLIMITED if rate is None else rate
         elif rate is None:
@@ -43,7 +43,7 @@ class ConnectionRates:
         """Count a connection. Return the time in ms that its listener must wait before it serves the
         connection and accepts another one.
 
-        `with_broker`: whether the connection also counts toward the broker's limit.
+        `with_broker` is true if the connection also counts toward the broker's limit.
         """
         wait_ms = 0
         for rate, bound in self._rates(listener, with_broker):

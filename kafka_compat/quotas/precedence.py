@@ -43,7 +43,7 @@ class Quotas:
             self._rates[user, client_id] = rate
 
     def owner(self, user: str, client_id: str) -> Owner:
-        """Return the entity that determines a client's quota. All clients of the entity share its rate."""
+        """Return the owner of the quota that applies to a client. Clients with the same owner share a rate."""
         rates = self._rates
         if (user, client_id) in rates or (user, None) in rates:
             return user, client_id
@@ -56,7 +56,7 @@ class Quotas:
         return ANY, client_id
 
     def rate(self, owner: Owner) -> float | None:
-        """Return the limit of an entity, or None if it has no limit."""
+        """Return the limit for an owner, or None if no quota applies."""
         user, client_id = owner
         rates = self._rates
         candidates: tuple[tuple[Name, Name], ...]

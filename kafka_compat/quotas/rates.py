@@ -21,12 +21,12 @@ class Windows(NamedTuple):
 
 
 def quota_windows(setting: Callable[[str], int]) -> Windows:
-    """Return the windows of client and connection quotas."""
+    """Return the windows for client quotas and connection quotas."""
     return Windows(setting("quota.window.num"), 1000 * setting("quota.window.size.seconds"))
 
 
 def mutation_windows(setting: Callable[[str], int]) -> Windows:
-    """Return the windows of controller mutation quotas."""
+    """Return the windows for controller mutation quotas."""
     samples = setting("controller.quota.window.num")
     return Windows(samples, 1000 * setting("controller.quota.window.size.seconds"))
 
@@ -78,7 +78,7 @@ class SampledRate:
         return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether this object is equivalent to a new one."""
+        """Return whether this object is equivalent to a new one."""
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
@@ -116,7 +116,7 @@ class SampledAverage:
         self._counts.record(1, now_ms)
 
     def value(self, now_ms: int) -> float:
-        """The average; NaN without records, as in Kafka."""
+        """Return the average, or NaN if there are no records, as in Kafka."""
         count = self._counts.total(now_ms)
         return self._sums.total(now_ms) / count if count else math.nan
 
@@ -142,7 +142,7 @@ class TokenBucket:
         return self._tokens
 
     def is_idle(self, rate: float, now_ms: int) -> bool:
-        """Whether this object is equivalent to a new one."""
+        """Return whether this object is equivalent to a new one."""
         return self.tokens(rate, now_ms) >= self._burst(rate)
 
     def _refill(self, rate: float, now_ms: int) -> None:
@@ -158,8 +158,8 @@ class TokenBucket:
 
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
-    """Return the time without records after which a rate measured over `window_ms` falls to its limit. It is
-    0 or less if the rate is within the limit.
+    """Return the time in ms without records after which a rate measured over `window_ms` falls to its limit.
+    It is 0 or less if the rate is within the limit.
     """
     if rate <= bound:
         return 0
@@ -168,7 +168,7 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 
 def refill_time_ms(tokens: float, rate: float) -> int:
-    """Return the time until a bucket is no longer negative, or 0 or less if it is not negative now."""
+    """Return the time in ms until a bucket is no longer negative, or 0 if it is not negative now."""
     if tokens >= 0:
         return 0
     return java_round(-tokens / rate * 1000 if rate else math.inf)

@@ -21,13 +21,13 @@ class Cleaning:
         self.began_ms = now_ms
         self.took_ms = 0
         self.read_bytes = 0
-        """Bytes of the copied segments before cleaning; `written_bytes` is the size after cleaning."""
+        """Size in bytes of the copied segments before cleaning. `written_bytes` is their size afterwards."""
         self.written_bytes = 0
         self.utilization = 0.0
         """Utilization of log.cleaner.dedupe.buffer.size, assuming Kafka's entries of 24 bytes."""
 
     def copied(self, group: CleanedGroup) -> None:
-        """Record that segments have been cleaned."""
+        """Record that a group of segments has been cleaned."""
         self.read_bytes += sum(self._sizes.get(base_offset, 0) for base_offset in group.sources)
         self.written_bytes += group.size_bytes
 
@@ -44,11 +44,11 @@ class CleanerStats:
         self.last: Cleaning | None = None
         """The most recently completed cleaning."""
         self.looked_ms = NEVER
-        """The time at which the last pass over the logs began."""
+        """Time in ms at which the last pass over the logs began, or NEVER."""
         self.dirtiest_ratio = 0.0
         """The dirty ratio of the dirtiest log in the last pass, from 0 to 1."""
         self.overdue_ms = 0
-        """The longest time in the last pass by which a record exceeded max.compaction.lag.ms."""
+        """Longest time in ms, in the last pass, by which a record exceeded max.compaction.lag.ms."""
 
     def look_begins(self, now_ms: int) -> None:
         """Start a pass over the logs that may be compacted. The caller must then call `saw` for each log."""

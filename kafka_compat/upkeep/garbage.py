@@ -25,7 +25,7 @@ objects.
 SURVIVORS_MAX: Final = 25_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
-"""Maximum time to wait until the loop is idle."""
+"""Maximum time in ms to wait until the event loop is idle."""
 
 
 class GarbageCollection:
@@ -36,7 +36,7 @@ class GarbageCollection:
         self._due_ms = now_ms + INTERVAL_MS
 
     def start(self) -> None:
-        """Freeze the survivors of full collections (rule 3) until `stop` is called."""
+        """Run the automatic collector (rule 2) and freeze survivors (rule 3) until `stop` is called."""
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(_freeze_survivors)
 
