@@ -15,10 +15,10 @@ class Clock(Protocol):
     """The source of time for a broker."""
 
     def now_ms(self) -> int:
-        """The time of day: milliseconds since the Unix epoch."""
+        """Return the time of day in milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary moment. Never decreases, even if the time of day is set back."""
+        """Return the milliseconds since an arbitrary moment. Setting the time of day has no effect."""
 
 
 class SystemClock:

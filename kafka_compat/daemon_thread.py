@@ -1,4 +1,4 @@
-"""Run a call that may never return, such as one to an HTTP server or a KDC, in a daemon thread."""
+"""Daemon threads for calls that may never return, such as calls to an HTTP server or a KDC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """Run the function in a daemon thread, which does not delay process exit. Return or raise its result."""
+    """Run the function in a daemon thread, which does not delay process exit, and return its result."""
     return await _begin(function)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class HungUp(Exception):
-    """Raised to disconnect the caller without a response, where Kafka closes the connection."""
+    """Raised to disconnect the client without a response, where Kafka closes the connection."""
 
 
 class Cancelable(Protocol):
@@ -20,9 +20,8 @@ class Deferred:
     """The response to a request whose handler has returned. It is completed exactly once: with a response,
     with None if the request expects none, or by `hang_up`.
 
-    The caller registers a callback with `when_done`. If the response is no longer needed, the caller may
-    `cancel` it, and it is never completed. If `is_serial`, later requests from the same caller wait until
-    `release` is called or the response is completed.
+    Register a callback with `when_done`. After `cancel`, the response is never completed. If `is_serial` is
+    true, later requests from the same client wait until `release` is called or the response is completed.
     """
 
     __slots__ = (
@@ -48,13 +47,13 @@ class Deferred:
         self.is_hung_up = False
         self.response: Any = None
         self.throttle_time_ms = 0
-        """The throttle time of the caller before its next request (KIP-219)."""
+        """The throttle time of the client in ms before its next request (KIP-219)."""
         self.mangle: Callable[[bytes], bytes] | None = None
-        """Modifies the response bytes, which include the size. The caller is disconnected if they become
-        shorter.
+        """Function that modifies the response bytes, including the size. If they become shorter, the client
+        is disconnected.
         """
         self.sent: Callable[[int], None] | None = None
-        """Called with the size of the response when it is being sent."""
+        """Function that is called with the size of the response in bytes when it is sent."""
         self._on_done: Callable[[Deferred], None] | None = None
         self._on_release: Callable[[], None] | None = None
 
@@ -68,7 +67,7 @@ class Deferred:
         self._end()
 
     def hang_up(self) -> None:
-        """Disconnect the caller without a response."""
+        """Disconnect the client without a response."""
         if not self.is_done:
             self.is_hung_up = True
             self._end()
@@ -85,7 +84,7 @@ class Deferred:
             self.release()
 
     def release(self) -> None:
-        """Let later requests from the same caller proceed."""
+        """Let later requests from the same client proceed."""
         self.is_serial = False
         released = self._on_release
         self._on_release = None
@@ -93,14 +92,14 @@ class Deferred:
             released()
 
     def when_done(self, done: Callable[[Deferred], None]) -> None:
-        """Register a callback for the completion, called at once if the response is already complete."""
+        """Call `done` when the response is complete, or at once if it already is."""
         if self.is_done:
             done(self)
         else:
             self._on_done = done
 
     def when_released(self, released: Callable[[], None]) -> None:
-        """Register a callback for `release`, called at once if later requests may already proceed."""
+        """Call `released` when later requests may proceed, or at once if they already may."""
         if self.is_serial:
             self._on_release = released
         else:

@@ -48,7 +48,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """Return the error code for a client, or UNKNOWN_SERVER_ERROR for an unexpected exception."""
+    """Return the error code for an exception, or UNKNOWN_SERVER_ERROR if the exception is unexpected."""
     if isinstance(error, KafkaError):
         return error.code
     for cause in type(error).__mro__:
@@ -81,7 +81,7 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """Return the error message for a setting: empty rather than null, except for unexpected exceptions."""
+    """Return the message of a settings error. If it is empty, return "", or None if it was unexpected."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 

@@ -1,4 +1,4 @@
-"""Kafka's error codes (up to 4.1), the exception that carries one, and the exception of a failed startup."""
+"""Kafka's error codes (up to 4.1), and exceptions for client errors and failed startups."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class KafkaError(Exception):
 
 
 class StartupError(Exception):
-    """Raised if the broker cannot start, with nothing changed. The message states the reason and a remedy."""
+    """Raised if the broker cannot start; nothing is changed. The message states the reason and a remedy."""
 
 
 STANDARD_MESSAGES = {

@@ -5,9 +5,9 @@ Rules
 2. An exchange ends at its timeout, even if the server is still sending data, or when the caller is canceled.
 3. A response may have at most `RESPONSE_BYTES_MAX` bytes, unless the caller trusts the server.
 
-It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers without an
-HTTP listener need it too, tests call it without an event loop, and TLS handshakes and name lookups do not
-block the event loop.
+The client uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers
+without an HTTP listener need it too, tests call it without an event loop, and TLS handshakes and name lookups
+do not block the event loop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Place(NamedTuple):
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """Return a path on the same server, below the path of this URL."""
+        """Return the place whose URL is this URL followed by `path`."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 
@@ -54,7 +54,7 @@ class Response(NamedTuple):
 
 
 def place(url: str, tls: Callable[[], ssl.SSLContext] = ssl.create_default_context) -> Place:
-    """Parse a URL; `tls` creates the context for https. Raises ValueError."""
+    """Parse a URL; `tls` creates the context for https. Raises ValueError if the URL is invalid."""
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("http", "https"):
         raise ValueError('only "http" and "https" are supported')
@@ -92,7 +92,7 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """Return a trusted server's response, whatever its status and size. Synchronous. Raises Unreachable."""
+    """Send a request to a trusted server, and return any response. Blocks. May raise Unreachable."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 
@@ -124,7 +124,7 @@ class _Exchange:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> Response:
-        """Return the response. Raises Unreachable."""
+        """Return the final response. Raises Unreachable if there is none."""
         url = self._where.url
         for _ in range(_REDIRECTS_MAX + 1):
             try:

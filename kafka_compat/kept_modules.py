@@ -40,7 +40,7 @@ class _Kept(NamedTuple):
 
 
 class _Extent(NamedTuple):
-    """A byte range of the file."""
+    """A byte range of the file that contains the modules."""
 
     offset: int
     size: int
@@ -59,7 +59,7 @@ class KeptModules:
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy the modules in steps of under 1 ms. Copies are used after the last step. Raises OSError."""
+        """Copy the modules in steps of under 1 ms. Use the copies after the last step. May raise OSError."""
         number = 0
         for package, sources in _sources():
             found = {}
@@ -152,7 +152,7 @@ class KeptModules:
 
 
 class _ExtensionLoader(ExtensionFileLoader):
-    """Loads a C extension from a file in memory, because extensions can only be loaded from files."""
+    """Loader of a C extension from a file in memory. Extensions can only be loaded from files."""
 
     _loaded_count = 0
 
@@ -225,7 +225,7 @@ def _code(path: str) -> tuple[bytes, bool]:
 
 
 kept: KeptModules | None = None
-"""The copy made by this process; None until it is complete."""
+"""The copy made by this process, or None until it is complete."""
 
 
 async def keep() -> None:

@@ -19,17 +19,17 @@ from typing import TypeVar
 T = TypeVar("T", int, float)
 
 UNKNOWN_MS = -1
-"""Used in place of a timestamp that cannot be read."""
+"""Stands for a timestamp that cannot be read."""
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:
-    """Return the lag in records. `end` is the offset up to which consumers may read."""
+    """Return the lag in records, or None if an offset is unknown. `end` is the end offset for consumers."""
     return None if committed is None or end is None else end - committed
 
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """Return the lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is
-    no such record, UNKNOWN_MS if its timestamp cannot be read.
+    """Return the lag in ms, or None if it is unknown. `since_ms` is the timestamp of the first uncommitted
+    record: None if there is no such record, UNKNOWN_MS if its timestamp cannot be read.
     """
     if since_ms is None:
         return 0
@@ -37,13 +37,13 @@ def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
 
 
 def total_records(partitions: Iterable[int | None]) -> int | None:
-    """Return the total lag in records of several partitions."""
+    """Return the total lag in records, or None if any lag is unknown."""
     known = _all_known(partitions)
     return sum(known) if known else None
 
 
 def longest(partitions: Iterable[T | None]) -> T | None:
-    """Return the maximum lag in time, in any unit, of several partitions."""
+    """Return the maximum lag in time, in any unit, or None if any lag is unknown."""
     known = _all_known(partitions)
     return max(known) if known else None
 

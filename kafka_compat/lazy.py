@@ -16,10 +16,11 @@ class Lazy(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.made: T | None = None
-        """The value; None before the first `get`. For code that reports or closes it without creating it."""
+        """The value, or None before the first `get`. For code that reports or closes it without creating it.
+        """
 
     def get(self) -> T:
-        """Return the value, creating it if necessary."""
+        """Return the value. The first call creates it."""
         made = self.made
         if made is None:
             made = self.made = self._make()

@@ -1,4 +1,4 @@
-"""Cooperative scheduling of long work, so that it does not hold up other requests on the event loop.
+"""Cooperative scheduling of long work, so that it does not delay other requests on the event loop.
 
 Work that may be long is written as a generator of steps. It yields None to allow other work to run, or a
 function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
@@ -37,7 +37,7 @@ AT_ONCE: Final = 500
 """Number of items per step, for items that take almost no time."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
-"""Time that `LongWork.run` continues immediately if other work has used the turn of this pass."""
+"""Time in s that `LongWork.run` continues immediately if other work has used the turn of this pass."""
 
 
 def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
@@ -183,7 +183,7 @@ class LongWork:
 
 
 class Turn:
-    """The turns of one piece of long work on the event loop."""
+    """The turns of one long-running operation on the event loop."""
 
     __slots__ = ("_end_s", "_work")
 

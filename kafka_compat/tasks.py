@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""If the work has run this long, a failure counts as the first one, and the pause is reset to its minimum."""
+"""If the work has run for this many seconds, a failure counts as the first one, with the minimum pause."""
 
 
 class OnFailure(Enum):
@@ -45,13 +45,11 @@ def _nothing() -> None:
 
 
 class Background:
-    """One task of an owner."""
-
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """The asyncio task; None after it has ended, because its error would refer to its frames, and through
-        them to an owner that may keep this object.
+        """The asyncio task, or None after it has ended, because its error would refer to its frames, and
+        through them to an owner that may keep this object.
         """
 
     @property
@@ -93,9 +91,9 @@ class Tasks:
         return len(self._running)
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure = OnFailure.LOG) -> Background:
-        """Run `work` in the background. `name` identifies it in the log, such as "fetching from broker 2".
+        """Run `work` in the background. `name` appears in the log, for example "fetching from broker 2".
 
-        RESTART calls `work` again, so `work` must determine where to continue.
+        With RESTART, `work` may be called again, so it must determine where to continue.
         """
         if self.closed:
             raise RuntimeError(f"{name}: its owner is closed")
@@ -116,7 +114,7 @@ class Tasks:
             await background.wait()
 
     async def close(self) -> None:
-        """Cancel all tasks."""
+        """Cancel all tasks, the youngest first, and wait until they have ended."""
         self.closed = True
         for background in reversed(list(self._running)):
             await background.stop()
@@ -145,7 +143,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """Send a request for each item, `most` in parallel. Return the results. A failure cancels the rest."""
+    """Call `ask` for each item, at most `most` at a time, and return the results. A failure cancels the rest."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

@@ -41,11 +41,9 @@ def finish_return(log_dirs: LogDirs) -> None:
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
-    """Check that the log directories belong to this broker. Return their cluster ID, or None if it is not
-    set.
+    """Check that the log directories belong to this broker. Return their cluster ID, or None.
 
-    If the settings lack broker.id, use the directories' broker ID in `config`. Raises StartupError if the
-    check fails.
+    If the settings lack broker.id, set the directories' broker ID in `config`. May raise StartupError.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)

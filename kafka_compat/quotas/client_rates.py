@@ -112,7 +112,7 @@ class MutationRates:
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
-        """Yield the clients that have a quota, with their partition changes per second and remaining credits."""
+        """Yield the clients that have a quota, with partition changes per second and remaining credits."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:

@@ -43,7 +43,7 @@ class Quotas:
             self._rates[user, client_id] = rate
 
     def owner(self, user: str, client_id: str) -> Owner:
-        """Return the owner of the quota that applies to a client. Clients with the same owner share a rate."""
+        """Return the owner of the quota for a client. All clients of an owner share one rate."""
         rates = self._rates
         if (user, client_id) in rates or (user, None) in rates:
             return user, client_id

@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Every check retries. Log a lack of processes, descriptors or disk space only once.
+                # The next check retries. Log a lack of processes, descriptors or disk space only once.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     key = found[0].topic, found[0].partition
@@ -126,14 +126,13 @@ class LogCleaner:
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
 
     def is_moving(self, log: Log) -> bool:
-        """Return whether the log is being moved. As in Kafka, such a log is not cleaned. Otherwise, a
-        tombstone could be removed after the record that it deletes was copied, but before the tombstone
-        itself is copied.
+        """Return whether the log is being moved. As in Kafka, moving logs are not cleaned: a tombstone could
+        be removed after the record that it deletes was copied, but before the tombstone itself is copied.
         """
         return (log.topic, log.partition) in self._log_dirs.futures
 
     def uncleanable(self) -> list[tuple[Log, int]]:
-        """The logs that cannot be cleaned, each with the number of its dirty bytes."""
+        """Return the logs that cannot be cleaned, each with the number of its dirty bytes."""
         found: list[tuple[Log, int]] = []
         for partition in self._candidates() if self._uncleanable else ():
             log, key = partition.log, (partition.topic, partition.partition)
@@ -254,7 +253,7 @@ class _Child:
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 
     def kill(self, *, wait: bool = False) -> None:
-        """Kill the process. The cleaner's `exited` is called later, or with `wait` before this returns."""
+        """Kill the process. `exited` is called later or, with `wait`, before this method returns."""
         self._process.kill()
         if wait:
             try:

@@ -54,7 +54,7 @@ class _Job(NamedTuple):
 
 
 class Maintenance:
-    """Runs each job of one broker when the job's interval has passed."""
+    """The periodic jobs of one broker. Each job runs when its interval has passed."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
-        """The log cleaner; None until a log can be compacted."""
+        """The log cleaner, or None until a log can be compacted."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -170,7 +170,7 @@ class Maintenance:
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
-        """Check the partitions that this broker leads for lagging followers, to be removed from the ISR."""
+        """Propose to remove lagging followers from the ISRs of the partitions that this broker leads."""
         now_ms = self._clock.monotonic_ms()
 
         def look(partition: Partition) -> None:
