@@ -16,8 +16,7 @@ class Lazy(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.made: T | None = None
-        """The value, or None before the first `get`. For code that reports or closes it without creating it.
-        """
+        """The value, or None before the first `get`, for code that must not create the value."""
 
     def get(self) -> T:
         """Return the value. The first call creates it."""

@@ -218,7 +218,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if files have changed at the paths in the current settings and are now unusable."""
+        """Raise ConfigError if files with unchanged paths have changed and have become unusable."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():

@@ -97,7 +97,7 @@ class GroupCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """Load a shard of which this broker became leader. A long log is read in steps. Meanwhile, requests
+        """Load a shard of which this broker became leader. A long log is read in steps, during which requests
         get COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._runtime.load(index, leader_epoch)

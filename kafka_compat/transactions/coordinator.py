@@ -202,7 +202,7 @@ class TransactionCoordinator:
 
     def load(self, index: int, leader_epoch: int) -> None:
         """Load a shard of which this broker became leader, and complete its decided transactions. A long log
-        is read in steps. Meanwhile, requests get COORDINATOR_LOAD_IN_PROGRESS.
+        is read in steps, during which requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
         # Delay loading: at startup, a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
