@@ -81,7 +81,7 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """Return the message of a settings error. If it is empty, return "", or None if it was unexpected."""
+    """Return an error's message, which is None only for an unexpected error without a message."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 

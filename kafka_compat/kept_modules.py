@@ -59,7 +59,7 @@ class KeptModules:
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy the modules in steps of under 1 ms. Use the copies after the last step. May raise OSError."""
+        """Copy the modules in steps of under 1 ms, and use the copies after the last step. May raise OSError."""
         number = 0
         for package, sources in _sources():
             found = {}

@@ -35,7 +35,7 @@ class Addresses:
         return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """Return the address of `broker` for the calling client."""
+        """Return the address of `broker` on the listener that `caller` is connected to."""
         name = caller.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
             if caller.local_host is None:

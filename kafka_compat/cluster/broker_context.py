@@ -50,7 +50,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Objects that are created at startup and never replaced. Not frozen, because that would take 0.5 ms."""
+    """Objects that are created at startup and never replaced. Not frozen, to save 0.5 ms at startup."""
 
     config: BrokerConfig
     clock: Clock

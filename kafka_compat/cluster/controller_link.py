@@ -65,7 +65,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """Send a request once. Return None if the controller is unknown, has changed or did not respond."""
+        """Send a request once. Return the response, or None if the active controller did not respond."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

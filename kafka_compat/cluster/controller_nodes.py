@@ -152,7 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Return the state, with the node's version as partition epoch, or None if missing or malformed."""
+        """Return a partition's state (epoch: the node's version), or None if it is missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -226,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read and delete the ISR notices of brokers before Kafka 2.7. Return their partitions' states."""
+        """Read and delete the ISR notices of brokers before Kafka 2.7. Return the partitions' states."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}

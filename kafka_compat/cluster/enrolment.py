@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is how long to wait for the registration of the broker's previous run to expire."""
+        """`wait_s` is the maximum time in s until the registration of the broker's previous run expires."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the current registration (KIP-380)."""
         self._current = current
@@ -98,7 +98,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """Try once to register in a new session, and return whether this succeeded. May raise CannotGoOn."""
+        """Try once to register in a new session, and return whether this succeeded. Reraises CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

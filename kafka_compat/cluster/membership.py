@@ -184,7 +184,7 @@ class Membership:
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """Return an accessor of partitions led by other brokers, or None if the broker is standalone."""
+        """Return the client for partitions led by other brokers, or None if the broker is standalone."""
         return None if self._peering is None else self._peering.remote_partitions()
 
     # --- startup

@@ -82,7 +82,7 @@ class BrokerAddresses:
         return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
-        """Return the controller's address, or None. Reads the registration if the metadata lacks it."""
+        """Return the controller's address from the metadata or its registration, or None if it is unknown."""
         known = self.known(broker_id)
         if known is not None:
             return known
@@ -104,7 +104,7 @@ class Peering:
         malformed: MalformedNodes,
         settings_changed: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`settings_changed` receives the path of each entity whose settings another broker changed."""
+        """`settings_changed` is called with the path of each entity whose settings another broker changed."""
         assert isinstance(context.store, CurrentSession)
         self._context = context
         self._store = context.store

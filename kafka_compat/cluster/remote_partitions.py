@@ -121,8 +121,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> Batches | None:
-        """Return the batches starting at `offset`, up to about `max_bytes`, or None in the same cases as
-        `batch_at`. With `committed`, stop at the last stable offset.
+        """Return the batches starting at `offset`, up to about `max_bytes`, or None if the partition is
+        unknown or `offset` is out of range. With `committed`, stop at the last stable offset.
         """
         topic, partition = place
         asked = FetchPartition(

@@ -1,4 +1,4 @@
-"""Creation, extension and deletion of topics. This broker writes changes to the store, the controller carries
+"""Creation, extension and deletion of topics. This broker writes changes to the store; the controller carries
 them out and reports them in UpdateMetadata requests.
 
 As in Kafka with ZooKeeper, only the controller accepts client requests; other brokers respond NOT_CONTROLLER.
@@ -72,7 +72,7 @@ class Topics:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Report a failed log directory to the controller (KIP-112). May raise MetadataStoreError."""
+        """Report a failed log directory to the controller (KIP-112). Raises MetadataStoreError on failure."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
@@ -333,7 +333,7 @@ class Topics:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
-        """Wait until all partitions of a topic, at least this many, have leaders. Return the topic."""
+        """Wait until a topic has `partition_count` or more partitions, all with leaders. Return the topic."""
         await self._until(lambda: self._all_led(name, partition_count))
         return self._metadata.topics[name]
 

@@ -50,7 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """Runtime of one kind of coordinator, by the module's rules. `running` maps keys to active machines."""
+    """The runtime of one kind of coordinator. `running` maps keys to active machines."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion of offsets and, with `whole_group`, of the group, whose tombstones are being written.
+    """A deletion whose tombstones are being written. If `whole_group` is true, it includes the group.
 
     `answer` is passed to `waiter` on success. A deletion of expired offsets has no waiter.
     """

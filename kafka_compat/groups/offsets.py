@@ -135,7 +135,7 @@ class GroupOffsets:
         protocol_type: str | None,
         subscribed_topics: frozenset[str] | None,
     ) -> list[TopicPartition]:
-        """Return the partitions whose offsets expire by offsets.retention.minutes (KIP-211).
+        """Return the partitions whose offsets have expired (offsets.retention.minutes, KIP-211).
 
         - In a group with members, offsets for subscribed topics do not expire; offsets for other topics
           expire by the age of the commit. If the subscription is unknown (not a consumer group, or

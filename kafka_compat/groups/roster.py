@@ -168,7 +168,7 @@ class Roster:
 
 
 class StoredGeneration:
-    """The generation in the log. `snapshot` is None if the log contains no generation."""
+    """The group's generation in the log. `snapshot` is None if the log contains no generation."""
 
     __slots__ = ("_assignments", "snapshot")
 

@@ -125,7 +125,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame of an unauthenticated client or an expiring session. Return False to close it."""
+        """Serve a frame of an unauthenticated client or an expiring session. Return False to disconnect."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

@@ -45,7 +45,7 @@ class Slot:
 
 
 class Output:
-    """The output queue of one connection. `on_sent` is called when waiting bytes have been sent, and
+    """The output queue of one connection. `on_sent` is called when queued bytes have been sent, and
     `on_failure` after an error of the socket or of a file.
     """
 

@@ -49,7 +49,7 @@ _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 
 
 class Named(Protocol):
-    """A principal. See kafka_compat.security.principal."""
+    """A principal (see kafka_compat.security.principal)."""
 
     @property
     def name(self) -> str: ...

@@ -90,7 +90,7 @@ class ClientQuotas:
         return found
 
     async def alter(self, entity: Entity, changes: Iterable[Change], validate_only: bool) -> None:
-        """Change the quotas of an entity. If any change is invalid, raises KafkaError and changes nothing."""
+        """Change the quotas of an entity. If any change is invalid, change nothing and raise KafkaError."""
         path = await _path_of(entity)
         quotas = await stored_settings(self._store, f"/config/{path}")
         for key, value in changes:

@@ -38,7 +38,7 @@ class ClientRates:
         return len(self._rates)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count `value`. Return the throttle time in ms, or 0 or less if the client is within its quota."""
+        """Count `value`. Return the throttle time in ms (0 or less if the client is within its quota)."""
         owner = self.quotas.owner(user, client_id)
         bound = self.quotas.rate(owner)
         if bound is None:

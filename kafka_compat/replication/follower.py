@@ -146,8 +146,8 @@ class Follower:
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """Return the time in ms until the next request may be sent, or None if no request is planned. The
-        time ends early if `wake` is called.
+        """Return the time in ms until the next request may be sent, or None if no request is planned. A call
+        of `wake` ends the wait early.
         """
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms

@@ -124,7 +124,7 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def refusal(self, topic: str, partition: int) -> StorageError | None:
-        """Return the error because of which `lead` or `follow` returned None, or None if they succeeded."""
+        """Return the error that made `lead` or `follow` return None, or None if the last call succeeded."""
         return self._refusals.get((topic, partition))
 
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
@@ -194,7 +194,7 @@ class ReplicaManager:
         partition_epoch: int = 0,
     ) -> Partition | None:
         """Become follower of a partition, and fetch from `leader_id` (-1 if there is no leader). Requires
-        `fetching`. Otherwise like `lead`.
+        `fetching`. See `lead` for the other parameters and the return value.
         """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:

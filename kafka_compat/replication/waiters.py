@@ -1,4 +1,4 @@
-"""Callbacks for the moment when a partition reaches an offset, and listeners for all changes of a partition.
+"""Callbacks that run once a partition reaches an offset, and listeners for all changes of a partition.
 
 Callbacks run while another client's records are appended. If a callback fails, the error is logged and does
 not affect the append.

@@ -47,7 +47,7 @@ PARTITIONS_PER_CHECKPOINT_MS = 10
 
 
 class _Job(NamedTuple):
-    """A periodic job. `run` gets the time of day in ms. It does the work, or returns the steps that do."""
+    """A periodic job. `run` is called with the time of day in ms. It does the work, or returns its steps."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
