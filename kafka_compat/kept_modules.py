@@ -59,7 +59,7 @@ class KeptModules:
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy the modules in steps of under 1 ms, and use the copies after the last step. May raise OSError."""
+        """Copy the modules in steps of under 1 ms, and then use the copies. Raises OSError if this fails."""
         number = 0
         for package, sources in _sources():
             found = {}

@@ -43,7 +43,7 @@ def finish_return(log_dirs: LogDirs) -> None:
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     """Check that the log directories are this broker's. Return their cluster ID, or None if they are new.
 
-    If the settings lack broker.id, set the directories' broker ID in `config`. May raise StartupError.
+    If broker.id is not set, use the directories' ID in `config`. Raises StartupError if they conflict.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)

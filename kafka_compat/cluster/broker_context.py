@@ -68,7 +68,7 @@ class BrokerContext:
     """A function that shuts down the broker because it cannot continue."""
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
-    """A function that returns the security settings for inter-broker connections. May raise StartupError."""
+    """A function that returns the security settings for inter-broker connections, or raises StartupError."""
     counts: Counts
 
 

@@ -125,7 +125,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Report the deletion of a topic that is not in the cache, because a crash interrupted the deletion."""
+        """Report the deletion of a topic that is not in the cache, because a crash interrupted this."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

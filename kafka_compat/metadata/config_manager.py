@@ -76,7 +76,7 @@ class ConfigManager:
         self._lock = asyncio.Lock()
         #: Functions that check a broker's settings before they are stored. They raise ConfigError.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Functions that check the files that the settings name. They may have changed since the last check.
+        #: Functions that check the files named in the settings, because files may change without notice.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
