@@ -21,9 +21,7 @@ class ControlFailed(RuntimeError):
 
 
 class Control:
-    """Client of a broker's control API. Each call sends one request; failures raise ControlFailed.
-    Thread-safe.
-    """
+    """Thread-safe client for a broker's control API. Methods raise ControlFailed if the request fails."""
 
     def __init__(self, url: str) -> None:
         self.url = url
