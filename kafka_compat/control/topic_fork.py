@@ -98,8 +98,6 @@ async def delete_unfinished_forks(store: MetadataStore) -> None:
 
 
 class _Fork:
-    """A fork in progress."""
-
     def __init__(
         self, controller: Services, services: Mapping[int, Services], source: TopicMetadata, name: str
     ) -> None:

@@ -56,8 +56,6 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 class _Proc(NamedTuple):
-    """This process's values in /proc."""
-
     open_fds: int
     started_s: float
     virtual_bytes: int

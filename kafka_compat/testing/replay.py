@@ -107,7 +107,6 @@ class _Replay:
         return self._ids.get((_kind(name), value), value)
 
     def _with_producer_ids(self, records: bytearray) -> bytes:
-        """Replace the producer IDs in batches with those of the current broker."""
         start = 0
         while start + HEADER_SIZE <= len(records):
             header = read_header(records, start)

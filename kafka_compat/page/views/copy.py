@@ -81,7 +81,6 @@ def _is_standalone(visit: Visit) -> bool:
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
-    """Fork the topic, and return the groups whose offsets were copied."""
     groups: list[str] = []
 
     async def then() -> None:

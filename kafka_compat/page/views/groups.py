@@ -290,7 +290,6 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
 def _positions(
     visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
 ) -> Steps[list[Row]]:
-    """Return the rows of all partitions with a committed offset or an assigned member."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):

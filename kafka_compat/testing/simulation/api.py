@@ -107,8 +107,6 @@ def _options(
 
 
 class _Bar:
-    """Progress bar of a search."""
-
     def __init__(self, total: int | None) -> None:
         self._total = total
         self._bar: Any = None

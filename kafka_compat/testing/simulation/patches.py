@@ -25,8 +25,6 @@ from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class _Running:
-    """The running simulation of this process, if any."""
-
     loop: SimulatedLoop | None = None
     thread = 0
     urandom: random.Random
