@@ -120,7 +120,7 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """A `replica_manager.Fetching` that does not fetch the partitions that a test has excluded."""
+    """Wrapper for a broker's `replica_manager.Fetching` that excludes partitions for a test."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
@@ -128,7 +128,7 @@ class HeldBack:
         """Excluded partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
-        """Stop fetching the partition, even if the controller requests it."""
+        """Stop fetching the partition, and ignore the controller's requests to fetch it."""
         topic_id = partition.log.topic_id
         assert topic_id is not None
         self._fetching.stop(partition)

@@ -32,7 +32,7 @@ class Fault:
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:
-        """Serve a request with this fault, as an api.stages.Middleware."""
+        """Apply this fault to a request. This method is an api.stages.Middleware."""
         if self.error is not None:
             raise self.error
         if self.is_dropped:

@@ -220,7 +220,7 @@ class Links:
             self.coordination[broker_id].cut()
 
     def resume(self, broker_id: int) -> None:
-        """Resume a broker, unless it is not paused."""
+        """Resume a broker, if it is paused."""
         broker = self.paused.pop(broker_id, None)
         if broker is None:
             return

@@ -32,7 +32,7 @@ def cut(whole: bytes) -> bytes:
 
 
 def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Return a function that flips a bit in up to eight bytes of a response, after its correlation ID."""
+    """Return a function that flips one bit in each of up to eight bytes after a response's correlation ID."""
 
     def mangle(whole: bytes) -> bytes:
         return _flipped(whole, _START_BYTES, len(whole), chance)
@@ -180,7 +180,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Return whether to hit the next matching request. Counts down `skip`."""
+        """Count down `skip`, and return whether to hit the next matching request."""
         if self._is_used_up:
             return False
         if self.skip:

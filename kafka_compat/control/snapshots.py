@@ -34,7 +34,7 @@ class SharedTree(Protocol):
 
 
 class Snapshots:
-    """Routes for snapshots. They run one operation at a time, and respond when it is complete."""
+    """Routes for snapshots. They run one operation at a time, and respond when the operation is complete."""
 
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None

@@ -165,7 +165,7 @@ class TimeTravel:
 
     async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
         """Advance the time by `by_ms`, from timer to timer. Await `at_rest` after each step, with the
-        simulated time in milliseconds since the beginning.
+        simulated time that has elapsed, in milliseconds.
         """
         async with self._travelling:
             began_ms = self.scheduler.monotonic_ms()

@@ -39,7 +39,7 @@ class HttpListener:
     """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Bind the configured address. Raises StartupError if it is invalid, in use, or not protected."""
+        """Bind the configured address. Raises StartupError if this fails or a token is required."""
         address = config.str(SETTING) or ""
         host, port = address_of(address)
         token = config.str("kafka.compat.http.token")

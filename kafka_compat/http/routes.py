@@ -13,7 +13,6 @@ class BadCall(Exception):
     """Raised for a request that cannot be fulfilled. The message states the reason and the valid values."""
 
     def __init__(self, message: str, status: int = 400) -> None:
-        """`status` is the HTTP status."""
         super().__init__(message)
         self.status = status
 

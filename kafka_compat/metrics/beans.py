@@ -77,11 +77,11 @@ class Beans:
         self._add(self.dialect.idle, help_text, NO_LABELS, share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
-        """Add a metric that is not an MBean of Kafka."""
+        """Add a metric that has no MBean in Kafka."""
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
-        """Return all families."""
+        """Return the metric families of all samples."""
         for (series, labels, help_text), value in self._sums.items():
             self._samples(series, help_text).append((labels, value))
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Pushed(NamedTuple):
-    """Samples with one name. Clients may push different types of metrics with this name."""
+    """The samples of the metrics with one name. Clients may push them with different types."""
 
     kinds: set[str]
     samples: list[tuple[PushedBy, Pairs, float]]

@@ -78,7 +78,7 @@ class Dialect(ABC):
         """Return the label name for an MBean property."""
 
     def socket_label(self, tag: str) -> str:
-        """Return the label name for an MBean property of socket attributes."""
+        """Return the label name for an MBean property of socket-server-metrics."""
         return self.label(tag)
 
     @property

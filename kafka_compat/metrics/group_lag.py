@@ -128,7 +128,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """Return the timestamp of the first record in [offset, end_offset), like RemoteLag.since_ms."""
+    """Return the timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Scraper of this process's brokers. A scrape reads their state when it runs."""
+    """Scraper of this process's brokers. Each scrape reads their current state."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Call this on the started brokers' event loop. `pushed` contains the metrics that clients push."""
+        """Create this on the event loop of started brokers. `pushed` contains the metrics from clients."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]

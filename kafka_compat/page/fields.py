@@ -73,7 +73,7 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, bytes | None]]:
-    """Parse headers: lines of `name: value` (`name` for null), an object, or pairs. Raises BadCall."""
+    """Parse headers: `name: value` lines (`name`: null), an object, or pairs. Raises BadCall on errors."""
     given = body.get(name) or []
     if isinstance(given, str):
         pairs: list[Any] = [_line(line) for line in given.split("\n") if line.strip()]

@@ -42,7 +42,7 @@ class Rates:
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
-        """Discard all samples, because the logs were recreated."""
+        """Discard all samples."""
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:

@@ -49,7 +49,7 @@ class Rights:
         return self.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
-        """Raise BadCall unless an operation is allowed. The decision is logged for audits."""
+        """Raise BadCall unless an operation is allowed, and write the decision to the audit log."""
         if self._authorizer is not None and not self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name
         ):

@@ -161,7 +161,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find `count` consecutive free ports on 127.0.0.1, and return the first. Raises OSError if it fails."""
+    """Find `count` consecutive free ports on 127.0.0.1, and return the first. Raises OSError if not found."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -387,5 +387,5 @@ class KafkaCluster(KafkaBroker):
         return ["--brokers", str(self._count)]
 
     def _first_port(self) -> int:
-        """Return the first of consecutive free ports for all brokers, which the next start can use again."""
+        """Return the first of consecutive free ports for all brokers. The next start uses the same ports."""
         return adjacent_ports(self._count)

@@ -90,7 +90,7 @@ class Control:
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
         """Simulate a fault of all log directories, of one broker's log directories, or of the directory
         `log_dir`: `full=True` until `mend_disks`, `failed=True` until the broker restarts, or a delay of
-        `slow_ms` for each write and sync. Returns all log directories, with their faults.
+        `slow_ms` for each write and sync. Return all log directories, with their faults.
         """
         given = how if broker is None else {"broker": broker, **how}
         return list(self.ask("POST", "/disks", **given))
@@ -102,7 +102,7 @@ class Control:
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
         """Create the topic `name` with the current contents of `topic`, without copying records: records with
         their offsets and timestamps, settings, and optionally the groups' offsets. The two topics are then
-        independent. Returns `name`.
+        independent. Return `name`.
         """
         wanted = True if groups == "all" else list(groups)
         self.ask("POST", f"/topics/{quote(topic, '')}/fork", name=name, groups=wanted)
@@ -140,7 +140,7 @@ class Control:
 
     def snapshot(self, name: str) -> str:
         """Save the entire state of the brokers (topics, groups, transactions, settings, time) as a snapshot,
-        replacing an earlier snapshot with this name. Returns `name`.
+        replacing an earlier snapshot with this name. Return `name`.
         """
         self.ask("POST", "/snapshots", name=name)
         return name
@@ -184,7 +184,7 @@ class Control:
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
         """Elect an in-sync broker as leader of a partition, and make it the preferred leader. If `to` is
-        None, elect the preferred leader. Returns the partition's state.
+        None, elect the preferred leader. Return the partition's state.
         """
         return self._of_partition(topic, partition, "leader", to)
 

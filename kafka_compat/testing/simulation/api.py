@@ -78,7 +78,7 @@ def search(
     stop_at: int | None = 1,
 ) -> Found:
     """Simulate many seeds, in `processes` processes (None: one per processor), until `stop_at` seeds have
-    failed (None: run all). The other parameters are as in `simulate`. Shows progress if stderr is a terminal.
+    failed (None: run all). The other parameters are as in `simulate`. Show progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()

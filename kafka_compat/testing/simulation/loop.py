@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Advance the simulated time. Replaces time.sleep, which blocks all processes."""
+        """Advance the simulated time, in place of time.sleep, which would block all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -130,7 +130,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Return all unfinished tasks, and stop tracking them. Suppresses asyncio's warnings about them."""
+        """Return all unfinished tasks, and stop tracking them, without asyncio's warnings about them."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)

@@ -91,7 +91,7 @@ class Network:
         self._listening.pop(address, None)
 
     def listener_at(self, address: Address) -> SimulatedSocket | None:
-        """Return the socket that listens on an address (or on all addresses), or None."""
+        """Return the socket that listens on an address (or on all addresses), or None if there is none."""
         for host in (address[0], *_ANY):
             found = self._listening.get((host, address[1]))
             if found is not None:
@@ -115,7 +115,7 @@ class Network:
         self.later(self.loop.time() + self.delay(), self._arrive, client, address)
 
     def lose_no_answers(self) -> None:
-        """Disable rule 4 for all connections."""
+        """Disable the loss of responses (rule 4) for all connections."""
         for connection in self.connections:
             connection.lose_answer(False)
 
@@ -208,11 +208,11 @@ class Connection:
             self._network.connections.pop(self, None)
 
     def lose_answer(self, does: bool = True) -> None:
-        """Enable or disable rule 4."""
+        """Enable or disable the loss of the next response (rule 4)."""
         self._loses_answer = does
 
     def drop(self) -> None:
-        """Drop the connection (rule 3)."""
+        """Drop the connection and the data in transit (rule 3)."""
         if self.is_open:
             self.is_open = False
             self._network.loop.journal.note(f"{self.name}: dropped")

@@ -1,4 +1,4 @@
-"""Run seeds in separate processes.
+"""Run each seed of a simulation in a separate process.
 
 Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
