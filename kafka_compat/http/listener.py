@@ -39,7 +39,7 @@ class HttpListener:
     """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Bind the configured address. Raises StartupError if this fails or a token is required."""
+        """Bind the configured address. Raises StartupError if this fails or a required token is missing."""
         address = config.str(SETTING) or ""
         host, port = address_of(address)
         token = config.str("kafka.compat.http.token")
@@ -60,14 +60,11 @@ class HttpListener:
             raise StartupError(f"cannot listen on {SETTING}={address}: {reason}") from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        """URL of the listener."""
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
-        """Sessions of browsers that have presented the token."""
         # Include the port, because browsers share cookies between the ports of a host.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
-        """Routes by method and path."""
         self._disabled: Mapping[str, str] = {}
         self._runner: web.AppRunner | None = None
 

@@ -42,7 +42,6 @@ class Request:
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
-        """Number of points in the request."""
         self._started_ns = started_ns
         self._now_ns = now_ns
         self._message = ExportMetricsServiceRequest()

@@ -12,7 +12,6 @@ QUERY: Final[Mapping[str, str]] = {
     "sort": "string: column to sort by; with a leading -, descending",
     "page": "integer: page of 100 rows, from 1",
 }
-"""Query parameters of a list."""
 ROWS: Final = 100
 
 Row = dict[str, Any]

@@ -153,7 +153,6 @@ class Observed:
         self.times = RecordTimes()
         """Timestamps of groups' first uncommitted records."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
-        """Rejected clients, with reasons."""
         self.log = LogLines(self.refusals.note)
         for broker in brokers:
             broker.subscribe(self._on_metadata)
