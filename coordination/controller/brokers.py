@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leadership from a broker that is shutting down; return the partitions that it still leads."""
+        """Move leadership from a broker that is shutting down. Return the partitions that it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:

@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that a broker still leads. It may shut down when there are none."""
+    """The partitions that a broker still leads. The broker may shut down if there are none."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A write of a partition state, if the node's version is `expected_partition_epoch`. CREATE (-1) creates
-    the node and its missing parents. `state.partition_epoch` is not part of the data.
+    """A write of a partition state, on condition that the node's version is `expected_partition_epoch`. If
+    this is CREATE (-1), the node and its missing parents are created. `state.partition_epoch` is not written.
     """
 
     partition: TopicPartition
@@ -186,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If a partition is deleted, the response is a StopReplicaAnswered."""
+    """Send StopReplica to one broker. If it deletes a partition, pass the response as StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -195,7 +195,7 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply to the event with this request ID."""
+    """Reply to the request with this ID."""
 
     request_id: Hashable
     value: ReplyValue

@@ -50,7 +50,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start these reassignments, or cancel them if the target is None. Return the result for each one."""
+        """Start reassignments, or cancel them if the target is None. Return an Outcome for each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -215,7 +215,7 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """Return Kafka's error if a partition cannot move from `present` to `target`, or None."""
+    """Return Kafka's error if a partition cannot move from `present` to `target`, or None if it can."""
     problem = None
     added = [broker for broker in target if broker not in present]
     if not target:

@@ -44,7 +44,7 @@ class Deletions:
                 self.halt({partition.topic})
 
     def request(self, topics: Iterable[str]) -> Procedure[None]:
-        """Request the deletion of topics."""
+        """Add topics to the pending deletions, and advance the deletions."""
         context = self._context
         deletable = self._deletable(topics)
         context.deletions.update(deletable)

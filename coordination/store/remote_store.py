@@ -32,7 +32,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """Maps each request to the future of its response, and the watch to set if the request succeeds."""
+        """Maps each request ID to the future for its response, and to the ID of the watch to set, if any."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False

@@ -237,7 +237,7 @@ def encode_node(data: bytes | None, stat: Stat) -> Message:
 
 
 def decode_node(result: Any) -> tuple[bytes | None, Stat]:
-    """Decode the result of `encode_node`."""
+    """Decode the result of a "get" request: the data and the stat of the node."""
     data, stat = result
     return bytes_of(data), Stat(*stat)
 

@@ -100,7 +100,7 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """Send data and return the number of sent bytes. Raises ssl.SSLWantReadError, SSLWantWriteError."""
+        """Send data, and return the size sent. Raises SSLWantReadError or SSLWantWriteError if not ready."""
         return self._connection.send(data)
 
     def pending(self) -> int:
@@ -108,7 +108,7 @@ class TlsStream:
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most `size` bytes, or none at the end of the stream. Raises ssl.SSLWantReadError."""
+        """Return up to `size` bytes, or b"" at the end. Raises ssl.SSLWantReadError if no data is available."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -224,7 +224,7 @@ class LoopHandler:
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:
-        """Wait before another connection attempt."""
+        """Wait before another connection attempt. Raises RetryFailedError if the session has ended."""
         if self._ended.wait(seconds):
             raise RetryFailedError("the session has ended")
 

@@ -91,7 +91,7 @@ class Transactions:
 
 
 class LastOfProducer(NamedTuple):
-    """The epoch and last record offset of a producer's last batch. The offset of a marker is -1."""
+    """The epoch of a producer, and its last record offset, or -1 if only a marker of the epoch is known."""
 
     producer_epoch: int
     last_offset: int
@@ -118,7 +118,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """Clean one batch. Return `data` itself, a batch with fewer or no records, or None to remove it."""
+        """Return the cleaned batch (`data` itself if nothing changed), or None if the batch is removed."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control

@@ -37,7 +37,7 @@ PUT_RECORDS = 1000
 """Minimum number of records added to the map at once, because adding records one by one takes longer."""
 
 Throttle = Callable[[int], None]
-"""Called with the number of bytes of each read or write; it may sleep."""
+"""Function that is called with the number of bytes in each read or write, and may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """The input of a cleaning. `segments` are the sealed segments, oldest first; keys are read starting at
+    """The input of a cleaning. `segments` are the sealed segments, oldest first. Keys are read starting at
     `first_dirty_offset`. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
@@ -83,7 +83,7 @@ class CleaningJob:
 
     @classmethod
     def decode(cls, content: bytes) -> CleaningJob:
-        """Decode the result of `encode`."""
+        """Decode a job from `encode`."""
         fields = json.loads(content)
         fields["segments"] = tuple(SegmentSource(**segment) for segment in fields["segments"])
         fields["transaction_indexes"] = tuple(fields["transaction_indexes"])
@@ -104,7 +104,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The result of a completed job: all records below `end_offset` are clean."""
+    """Report of a completed job. All records below `end_offset` are clean."""
 
     end_offset: int
     key_count: int
@@ -113,8 +113,8 @@ class CleaningDone:
 def run(
     job: CleaningJob, filesystem: Filesystem, throttle: Throttle
 ) -> Iterator[CleanedGroup | CleaningDone]:
-    """Run the job. Yield each group once its files are durable, and finally the result. Raises OSError,
-    CorruptRecord, InvalidRecord, CorruptFile.
+    """Run the job. Yield each group once its files are durable, and finally a CleaningDone. Raises OSError,
+    or CorruptRecord, InvalidRecord or CorruptFile if the log is damaged.
     """
     work = _Cleaning(job, filesystem, throttle)
     offset_map = work.build_map()

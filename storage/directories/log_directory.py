@@ -122,7 +122,7 @@ class LogDirectory:
 
     def begin(self, clean: bool) -> None:
         """Reconcile the checkpoints with the loaded logs, and remove the clean-shutdown marker. Raises
-        OSError, StorageError.
+        OSError or StorageError if a write fails.
         """
         filesystem = self._filesystem
         for name in filesystem.listdir(self.path):
@@ -148,7 +148,7 @@ class LogDirectory:
 
     def finish(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the checkpoints and then the clean-shutdown marker, after the logs are closed. Raises
-        OSError, StorageError.
+        OSError or StorageError if a write fails.
         """
         self.checkpoints.write_recovery_points()
         self.checkpoints.write_log_start_offsets()
@@ -264,7 +264,8 @@ class LogDirectory:
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
         """Close a log, rename its partition directory, and return the new path. The files are deleted at
-        `due_ms` on the monotonic clock. `done` is called when the new name is durable, or at the first error.
+        `due_ms` on the monotonic clock, or kept if `due_ms` is None. `done` is called when the new name is
+        durable, or at the first error.
         """
         key = (log.topic, log.partition)
         log.abandon()
@@ -299,7 +300,7 @@ class LogDirectory:
             raise self.disk.refuse(error, f"move to {path}") from error
 
     def make_durable(self, log: Log, done: Done) -> None:
-        """Make a log and its checkpoint entries durable."""
+        """Make a log and its checkpoint entries durable, and then call `done`."""
 
         def work() -> None:
             log.flush()
@@ -329,7 +330,7 @@ class LogDirectory:
         self._submit_settle()
 
     def fail_waiters(self) -> None:
-        """Fail all waiters after the disk has failed."""
+        """Call all waiting callbacks with the error of the failed disk."""
         self.logs.clear()
         for item in list(self._truncations):
             item.log.truncations.all_done()
@@ -406,7 +407,7 @@ class LogDirectory:
             self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Write the checkpoint of the clean offsets, after flushing the log `flush_before`."""
+        """Write the checkpoint of the clean offsets. If `flush_before` is not None, flush that log first."""
 
         def store() -> None:
             if flush_before is not None:

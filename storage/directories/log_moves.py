@@ -163,7 +163,7 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Retry failed operations."""
+        """Retry to make finished moves durable, after failures that allow a retry."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)

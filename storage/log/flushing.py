@@ -28,7 +28,6 @@ class Flushing:
         self.last_ms = clock.monotonic_ms()
         """The time at which the last flush ended, in ms on the monotonic clock."""
         self.truncation_count = 0
-        """The number of truncations of the log."""
         self.lock = threading.Lock()
         """Lock held while offsets and the list of segments are accessed together, but never during I/O."""
         self._name = name

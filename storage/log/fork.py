@@ -127,7 +127,7 @@ def link_directory(source: str, target: str) -> None:
 
 def fork_data(source: str, target: str) -> int:
     """Create `target` atomically with the content of the log directory `source`, and return the number of
-    logs. Raises LogDirInUse if a broker is using `source`, DirectoryExists, OSError.
+    logs. Raises LogDirInUse if a broker is using `source`, DirectoryExists if `target` exists, or OSError.
     """
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):

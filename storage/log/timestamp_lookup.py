@@ -87,7 +87,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """Read a batch, and find the same record as `first_of_batch`, in another thread if it may take long."""
+    """Find the record that `first_of_batch` returns, in another thread if reading the batch takes long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -103,7 +103,7 @@ def _first_of(
 def first_of_batch(
     data: bytes, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """Find the first record with at least this timestamp and offset in one batch of any format."""
+    """Return a batch's first record with at least this timestamp and offset, or None if there is none."""
     if header.magic == 2:
         # Records stamped by the broker have the timestamp of the header.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
@@ -139,7 +139,7 @@ class RecordTime(NamedTuple):
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """Find the first of `count` records in `body` whose deltas are both at or above the given minimums.
+    """Find the first of `count` records in `body` whose deltas are at least the given minimums, if any.
 
     As in `record_scan`, there are two methods with the same result. One examines record by record. The other
     examines many records of the same length at once, by slices that are columns of bytes. Other fields are

@@ -55,7 +55,6 @@ class OffsetIndex:
         return index
 
     def encode(self) -> bytes:
-        """Encode the index file."""
         fields = array("I", bytes(len(self) * ENTRY_SIZE_BYTES))
         fields[0::2] = self._offsets
         fields[1::2] = self._positions

@@ -164,7 +164,7 @@ class SegmentIndexes:
     # --- the largest timestamp
 
     def max_timestamp(self) -> TimestampEntry | None:
-        """Return the largest timestamp and the last offset of its batch; (-1, base offset) if there is none.
+        """Return the largest timestamp and the last offset of its batch, or (-1, base offset) if none exists.
 
         The first call reads the end of the time index, and later calls use a cache. Returns None if the end
         of the time index is inconclusive, so that the indexes must be loaded.

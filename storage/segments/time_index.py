@@ -70,7 +70,6 @@ class TimeIndex:
         return index
 
     def encode(self) -> bytes:
-        """Encode the index file."""
         return bytes(self._entries)
 
     def __len__(self) -> int:
