@@ -30,7 +30,7 @@ class File(Protocol):
     """A file that is open for reading and appending. It is closed when its last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append `data`, and return the number of bytes written. A full disk or a signal may reduce it."""
+        """Append `data`. Return the number of bytes written, which a full disk or a signal may reduce."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Read `size_bytes` starting at `position`. Fewer bytes are returned only at the end of the file."""
@@ -117,7 +117,7 @@ class Filesystem(Protocol):
         """Return an ID of the machine's current boot, or an empty string if the system has no boot IDs."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it if it is missing. Returns None if it is already locked."""
+        """Lock the file exclusively, creating it if it is missing. Return None if it is already locked."""
 
 
 class OsFile:

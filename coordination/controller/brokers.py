@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """Process a change of the registered brokers. `registered` contains all registered brokers."""
+        """Process changed broker registrations. `registered` contains all registered brokers."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()

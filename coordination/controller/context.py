@@ -112,7 +112,7 @@ class ControllerContext:
     # Brokers
 
     def live_brokers(self) -> set[int]:
-        """Return the live brokers that are not shutting down."""
+        """Return the IDs of the live brokers that are not shutting down."""
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
@@ -167,7 +167,7 @@ class ControllerContext:
             names.discard(topic)
 
     def note_deleted(self, topic_id: UUID) -> None:
-        """Record that the topic with this ID is deleted."""
+        """Record that the topic with this ID has been deleted."""
         self.deleted_ids[topic_id] = None
         if len(self.deleted_ids) > DELETED_IDS_MAX:
             del self.deleted_ids[next(iter(self.deleted_ids))]
@@ -226,14 +226,14 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the leader epoch for StopReplica, or a special value for a deletion or a missing leader."""
+        """Return the leader epoch for StopReplica: -2 during a topic deletion, or -1 if there is no state."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
         return outcomes.NO_EPOCH if state is None else state.leader_epoch
 
     def note(self, text: str) -> None:
-        """Add a warning for the log to the effects."""
+        """Add a warning message to the effects."""
         self.effects.append(Note(Level.WARNING, text))
 
 

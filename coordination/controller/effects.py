@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The results of elections. If all partitions were requested, those without an election are omitted."""
+    """The outcome of each election. If all partitions were requested, unneeded elections are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class ElectionReply:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentReply:
-    """The result of starting or canceling the reassignment of each partition."""
+    """The outcome of starting or canceling a reassignment, for each partition."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A log message of the controller."""
+    """A log message from the controller."""
 
     level: Level
     text: str

@@ -39,9 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for these partitions, or for all that need an election if None. Return the outcome
-        for each partition.
-        """
+        """Elect leaders for these partitions (None for all that need it). Return each partition's outcome."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []

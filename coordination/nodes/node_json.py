@@ -81,7 +81,7 @@ class NodeObject:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Read a string. A string that cannot be encoded is invalid."""
+        """Read a string. A string that cannot be encoded as UTF-8 is invalid."""
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:

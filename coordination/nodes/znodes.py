@@ -312,7 +312,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """Decode the entity path in a notice. In version 1, separate fields contain the type and the name."""
+    """Decode the entity path in a config change notice. Version 1 has separate fields for type and name."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")

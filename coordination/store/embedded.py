@@ -59,12 +59,12 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # With the first change, write the deletion of ephemeral nodes of the previous process.
+        # With the first change, write the deletion of the ephemeral nodes that the previous process left.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
     def tail_was_cut(self) -> bool:
-        """Whether the last change in the journal was unreadable when the journal was opened."""
+        """Whether an unreadable last change was removed from the journal when it was opened."""
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":

@@ -251,7 +251,7 @@ def _line(value: Any) -> bytes:
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Encode data as text for a line."""
+    """Encode a node's data as text for a journal line."""
     return None if data is None else data.decode("iso-8859-1")
 
 

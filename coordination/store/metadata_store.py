@@ -66,7 +66,7 @@ class LoginFailed(MetadataStoreError):
 
 
 class TransactionFailed(MetadataStoreError):
-    """A `multi` without effect, because the operation with this index failed with `cause`."""
+    """A transaction that had no effect, because the operation at `index` failed with `cause`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -104,7 +104,7 @@ class Stat(NamedTuple):
 
 
 class EventKind(Enum):
-    """The kind of change of a watched node."""
+    """The kind of change to a watched node."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -113,7 +113,7 @@ class EventKind(Enum):
 
 
 class Event(NamedTuple):
-    """The event passed to a watch."""
+    """A change to a watched node, as passed to the watch."""
 
     kind: EventKind
     path: str
@@ -193,7 +193,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the sorted child names of a node. Raises NoNode, without setting the watch, if it is missing."""
+        """Return a node's child names, sorted. Raises NoNode, without setting the watch, if it is missing."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:

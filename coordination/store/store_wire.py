@@ -111,14 +111,14 @@ class Failed(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """Event of a watch."""
+    """Message that a watch has fired."""
 
     watch_id: int
     event: Event
 
 
 class Expired(NamedTuple):
-    """Expiry of a session."""
+    """Message that a session has expired."""
 
     session_id: int
 

@@ -40,9 +40,7 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""Maximum number of pending requests. kazoo writes one byte per request to a socket pair, which blocks kazoo
-at the 271st byte.
-"""
+"""Maximum number of pending requests. kazoo writes a byte for each to a socket pair, and blocks at 271."""
 
 _RETRY_WAIT_S_MAX = 1.0
 """Maximum wait between reconnection attempts. kazoo's default, up to a minute, would delay recovery."""

@@ -42,7 +42,7 @@ Throttle = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class SegmentSource:
-    """A sealed segment at the time the job was created."""
+    """A sealed segment, as it was when the job was created."""
 
     base_offset: int
     end_offset: int
@@ -83,7 +83,7 @@ class CleaningJob:
 
     @classmethod
     def decode(cls, content: bytes) -> CleaningJob:
-        """Decode a job from `encode`."""
+        """Decode a job from its JSON object."""
         fields = json.loads(content)
         fields["segments"] = tuple(SegmentSource(**segment) for segment in fields["segments"])
         fields["transaction_indexes"] = tuple(fields["transaction_indexes"])
@@ -157,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """Map each key of the dirty part to its last offset, as far as the keys fit into the map."""
+        """Map each key in the dirty part to its last offset, until the map is full."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -315,7 +315,7 @@ class _CleanedSegment:
 def _add_keys(
     header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys and offsets of a batch's records to the lists, starting at `found.first_offset`."""
+    """Add a batch's keys and offsets to the lists `keys` and `offsets`, starting at `found.first_offset`."""
     first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):

@@ -1,4 +1,4 @@
-"""Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
+"""Offset map for a cleaning: the last offset of each key, in at most log.cleaner.dedupe.buffer.size bytes.
 
 There are two implementations. A dictionary is about ten times faster, but takes about 200 bytes per key. A
 table of slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An
@@ -20,7 +20,7 @@ DICT_ENTRY_BYTES = 176
 """Memory in bytes that a dictionary entry takes, without its key, while the dictionary is being enlarged."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
-"""Maximum number of tracked batches with tombstones; each takes eight bytes."""
+"""Maximum number of tracked batches with tombstones. Each takes eight bytes."""
 _DIGEST = struct.Struct("<QQ")
 
 
@@ -154,7 +154,7 @@ class _Dictionary:
 
 
 class _Slots:
-    """A compact table: each slot contains a 16-byte digest and an offset. Uses double hashing.
+    """A compact hash table with double hashing. Each slot contains the 16-byte digest of a key and an offset.
 
     Keys whose digests collide are treated as one key, as in Apache Kafka; with 128 bits a collision is
     practically impossible.

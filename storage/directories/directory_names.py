@@ -1,4 +1,4 @@
-"""Names of partition directories, as in Kafka, and parsing of these names."""
+"""Creation and parsing of the names of partition directories, as in Kafka."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_future(name: str) -> bool:
 
 
 def parse_name(name: str) -> TopicPartition | None:
-    """Return the partition whose log is in a directory with this name, or None if it is not a log's name."""
+    """Return the partition whose log is in a directory named `name`, or None for any other name."""
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None

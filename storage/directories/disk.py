@@ -15,10 +15,10 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""Error numbers of a full disk or an exhausted user quota."""
+"""Error numbers for a full disk or an exhausted user quota."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""Error numbers of shortages in the process or the machine, which do not indicate a disk failure."""
+"""Error numbers for shortages in the process or the machine, which do not indicate a disk failure."""
 
 
 TIMES_KEPT: Final = 512
@@ -78,7 +78,7 @@ class Disk:
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
         """Return the exception to raise after a write that failed without effect. If the disk is full, the
-        directory stays online; for other causes, see `fail`.
+        directory stays online. Other errors are passed to `fail`.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)

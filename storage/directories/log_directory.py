@@ -181,8 +181,8 @@ class LogDirectory:
     # --- creation and deletion of logs
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create an empty log. Its first flush makes it durable. Raises LogDirFailure, DirectoryExists,
-        RefusedForNow (NotSettled unless `is_free`).
+        """Create an empty log. Its first flush makes it durable. Raises LogDirFailure, DirectoryExists or
+        RefusedForNow (NotSettled if `is_free` is false).
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -315,7 +315,7 @@ class LogDirectory:
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether nothing on disk refers to a log with this name."""
+        """Whether no log, pending removal or checkpoint entry in this directory refers to the partition."""
         return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
@@ -417,11 +417,11 @@ class LogDirectory:
         self._submit(store)
 
     def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
+        """Write the changed high watermarks, `moved`, which the caller must not modify afterwards."""
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry failed operations."""
+        """Delete the files and partition directories whose deletion is due, and retry failed operations."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)

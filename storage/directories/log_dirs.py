@@ -143,7 +143,7 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Release the directories, as `close` also does."""
+        """Release the locks on the directories, as `close` also does."""
         for directory in self._directories.values():
             directory.claim.unlock()
 
@@ -293,7 +293,8 @@ class LogDirs:
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
         """Create a log with the current records of `source`. The two logs share closed segments in the same
-        log directory (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
+        log directory (`log.fork`). Both partitions must be ready. Raises LogDirFailure, RefusedForNow or
+        DirectoryExists.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -349,7 +350,7 @@ class LogDirs:
     # --- periodic work
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry failed operations."""
+        """Delete the files and partition directories whose deletion is due, and retry failed operations."""
         self.moves.tick()
         for directory in self._online():
             directory.tick(now_ms)
@@ -374,7 +375,7 @@ class LogDirs:
                 directory.store_log_starts(lambda _: None)
 
     def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
+        """Write the changed high watermarks, `moved`, which the caller must not modify afterwards."""
         for directory in self._online():
             directory.store_high_watermarks(moved)
 

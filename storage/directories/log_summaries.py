@@ -42,7 +42,7 @@ class LogSummary(NamedTuple):
     topic_id: UUID | None
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
-    """Base offset and size in bytes of each segment, oldest first; at least one."""
+    """Base offset and size in bytes of each segment (at least one), oldest first."""
 
 
 def summarize(log: Log) -> LogSummary:

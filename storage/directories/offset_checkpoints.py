@@ -108,7 +108,7 @@ class OffsetCheckpoints:
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Update the changed high watermarks, `moved`, in the checkpoint."""
+        """Write the changed high watermarks, `moved`, to the checkpoint."""
         logs = self._logs
         waiting = self._moved_high_watermarks
         waiting.update((key, offset) for key, offset in moved.items() if key in logs)
@@ -128,14 +128,14 @@ class OffsetCheckpoints:
         waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Replace the checkpoint of the high watermarks. Partitions without a log here are omitted."""
+        """Replace the checkpoint of the high watermarks. Partitions without a log in `logs` are omitted."""
         self.write(
             checkpoints.HIGH_WATERMARKS,
             {key: high_watermarks[key] for key in list(self._logs) if key in high_watermarks},
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of these partitions from all files, durably."""
+        """Remove the entries of these partitions from all checkpoints, durably."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)
@@ -150,12 +150,12 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of all partitions except these from all files, durably."""
+        """Remove the entries of all partitions except these from all checkpoints, durably."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 
     def names(self, key: TopicPartition) -> bool:
-        """Whether any file has an entry for this partition."""
+        """Whether any checkpoint has an entry for this partition."""
         return any(key in offsets for offsets in list(self._stored.values()))
 
     def exceeds(self, key: TopicPartition, offset: int) -> bool:

@@ -91,7 +91,7 @@ def save(
 
 
 def remove(directories: Sequence[str], name: str) -> None:
-    """Delete a state, except for its files (see `remove_leftovers`). Raises FileNotFoundError if unknown."""
+    """Delete a state. `remove_leftovers` deletes its files. Raises FileNotFoundError if it is missing."""
     for path in directories:
         os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
 
@@ -181,7 +181,7 @@ class Pack(RealFilesystem):
         self._logs[directory][name] = bytes(content)
 
     def link(self, source: str, target: str) -> None:
-        """Add a link to a file of the most recent log."""
+        """Add a hard link to a file of the most recently added log."""
         os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
 
     def encode(self) -> bytes:

@@ -33,7 +33,7 @@ class DirtyPart:
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """Time in ms by which the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
+    """Time in ms by which the oldest dirty record exceeds max.compaction.lag.ms, or 0 if it does not."""
 
     @property
     def ratio(self) -> float:

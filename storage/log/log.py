@@ -93,7 +93,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its stored file."""
+        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its checkpoint."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -513,7 +513,7 @@ class Log:
     # --- flush
 
     def flush(self) -> None:
-        """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure,
+        """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure or
         RefusedForNow.
 
         Nothing is flushed while a truncation is pending, because files and memory then differ.

@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments of one log, at least one, oldest first. Batches are appended to the last one, `active`."""
+    """The segments of one log (at least one), oldest first. Batches are appended to the last, `active`."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the number of bytes checked so far, and the total number of bytes."""
+"""Callback that receives a partition, the number of bytes checked so far, and the total number of bytes."""
 
 
 class Opening:

@@ -139,7 +139,7 @@ class RecordTime(NamedTuple):
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """Find the first of `count` records in `body` whose deltas are at least the given minimums, if any.
+    """Return the first of `count` records in `body` with at least these deltas, or None if there is none.
 
     As in `record_scan`, there are two methods with the same result. One examines record by record. The other
     examines many records of the same length at once, by slices that are columns of bytes. Other fields are
@@ -182,7 +182,7 @@ class _Run:
     __slots__ = ("_body", "_step", "_time_at", "_width", "count", "end")
 
     def __init__(self, body: bytes, start: int, content: int, step: int) -> None:
-        """`content` is the position after the first record's length; `step` is the total size of a record."""
+        """`content` is the position after the first record's length. `step` is the total size of a record."""
         self._body = body
         self._step = step
         self._time_at = content + 1

@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. Raises ValueError for the undefined numbers 5 to 7."""
+        """The compression codec. Raises ValueError for the undefined codes 5 to 7."""
         return CompressionType(self.attributes & COMPRESSION_MASK)
 
     @property

@@ -49,8 +49,8 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Read the message at `position`, and return it with the next position. Raises CorruptRecord if the
-    message is incomplete, or if its CRC or a length is wrong.
+    """Read the message at `position`. Return the message and the position after it. Raises CorruptRecord if
+    the message is incomplete, or if its CRC or a length is wrong.
     """
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)

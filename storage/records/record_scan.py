@@ -86,9 +86,7 @@ class _State:
 
 
 BEYOND: Final = 1 << 40
-"""The step for a negative length. It exceeds the size of any batch, so that the check of the record's end
-fails.
-"""
+"""The step for a negative length, which leads beyond any batch, so that the check of the end fails."""
 STEP: Final = [
     (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
 ]
@@ -328,9 +326,7 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """Return the smallest and largest two-byte zigzag number. `lows` are the first bytes, `highs` the second
-    bytes of the numbers.
-    """
+    """Return the extremes of two-byte zigzag numbers, given all first bytes and all second bytes."""
     least, greatest = lows[0], lows[-1]
     # If timestamps never decrease, the last high byte is the greatest, and the last low byte is the greatest
     # among the numbers with this high byte. Likewise, the first number is the smallest.

@@ -106,13 +106,11 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""Cache of the most recent rules, with the settings that they were derived from. Many topics share one
-LogConfig object.
-"""
+"""The most recent rules and their settings, cached because many topics share one LogConfig object."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """Return the validation rules for a partition. Partitions of topics without compaction share them."""
+    """Return the validation rules for a partition, possibly as an object shared with other partitions."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
