@@ -14,7 +14,7 @@ class StorageError(Exception):
 
 
 class CorruptRecord(StorageError):
-    """A batch with a wrong CRC, an unknown magic number or broken compressed data. Kafka code 2."""
+    """A batch with a wrong CRC, an unknown magic number or corrupt compressed data. Kafka code 2."""
 
 
 class InvalidRecord(StorageError):
@@ -82,7 +82,7 @@ class TransactionCoordinatorFenced(ProducerError):
 
 
 class InvalidTxnState(ProducerError):
-    """A transactional write that is invalid in the transaction's state. Kafka code 48."""
+    """A non-transactional write by a producer with an open transaction. Kafka code 48."""
 
 
 class CorruptFile(StorageError):

@@ -187,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Increment the leader epoch, and send LeaderAndIsr to all replicas. Added replicas are marked new."""
+        """Increment the leader epoch, and send LeaderAndIsr to all replicas (`is_new` for added replicas)."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)

@@ -39,7 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for these partitions (None for all that need it). Return each partition's outcome."""
+        """Elect leaders for these partitions (None: all that need an election). Return the outcomes."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []

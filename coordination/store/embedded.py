@@ -75,7 +75,7 @@ class EmbeddedMetadataStore:
         return session
 
     def snapshot(self) -> bytes:
-        """Return the content of a journal file for the current tree."""
+        """Return the current tree, encoded as a journal file."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:

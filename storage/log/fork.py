@@ -40,8 +40,8 @@ COPIED_BYTES_MAX: Final = SMALL_BYTES
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Create `directory` with the current content of `log`, not durably. With `is_new_topic`, the copy is for
-    a different topic, and the caller must call `become_new_topic` after opening it.
+    """Create `directory` as a copy of `log`, without syncing it. With `is_new_topic`, the copy is for a
+    different topic, and the caller must call `become_new_topic` after opening it.
 
     Call this on the thread that appends to the log, while no truncation is pending. Raises OSError and the
     same errors as `Log.roll`.

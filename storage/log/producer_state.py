@@ -269,7 +269,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction without a committed marker, or None if there is none."""
+        """The first offset of the oldest transaction that may be incomplete, or None if there is none."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)

@@ -198,7 +198,7 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """Find the run of records that begins at `start`. Return None if the run is too short."""
+        """Return the run of records that begins at `start`, or None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
         # First check whether the length repeats, because this check is cheap and nearly always decisive.
@@ -215,7 +215,7 @@ class _Run:
         self.count -= len(self._column(at).lstrip(allowed))
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
-        """Find the first record of this run, by the rules of `first_record`."""
+        """Return the first record of the run with at least these deltas, or None if there is none."""
         # The last byte contains the highest bits of the zigzag number, which is twice the delta.
         least_top = max(2 * least_timestamp >> 7 * (self._width - 1), 0)
         if least_top > 127:

@@ -199,7 +199,7 @@ class Segment:
         self._opened()
 
     def reset(self) -> None:
-        """Forget all batches, before a scan that adds them."""
+        """Forget all batches. A scan must then add them again."""
         self.txn_index.reset()
         self._forget_all()
 

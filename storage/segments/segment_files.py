@@ -79,7 +79,7 @@ class SegmentFiles:
         return last_entry(file, self._base_offset)
 
     def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Replace both index files, not durably."""
+        """Replace both index files, without syncing them."""
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
 
