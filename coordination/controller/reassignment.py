@@ -100,8 +100,9 @@ class Reassignments:
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
         """Return the assignments of all partitions being reassigned, or only of `partitions` if not None."""
-        wanted = self._context.reassigning if partitions is None else partitions
-        assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
+        context = self._context
+        found = context.reassigning if partitions is None else context.reassigning.intersection(partitions)
+        assignments = {partition: context.assignment(partition) for partition in sorted(found)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
 
     def _refusal(self, partition: TopicPartition, target: tuple[int, ...]) -> Outcome | None:
