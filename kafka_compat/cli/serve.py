@@ -64,7 +64,8 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="run a cluster of N brokers, each in its own process: broker IDs starting at "
         "broker.id, with ports and data directories as with --brokers; if kafka.compat.http.listener is "
-        "set, HTTP listeners on consecutive ports; terminated processes are restarted",
+        "set, the brokers use consecutive HTTP ports starting at its port; terminated processes are "
+        "restarted",
     )
     parser.add_argument(
         "--ephemeral",

@@ -35,7 +35,7 @@ def test_the_default_connection_uses_neither_tls_nor_login() -> None:
     assert (settings.security_protocol, settings.tls, settings.mechanism) == ("PLAINTEXT", None, None)
 
 
-def test_a_properties_file_is_parsed_as_by_java(tmp_path: Path) -> None:
+def test_a_properties_file_is_parsed_as_in_java(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("# comment\nsasl.mechanism = PLAIN\nclient.id: a\\u00e4\\\n  b\n")
     assert read_settings(str(path)) == {"sasl.mechanism": "PLAIN", "client.id": "aäb"}

@@ -68,7 +68,7 @@ def test_a_single_process_that_receives_sigterm_is_restarted(tmp_path: Path) -> 
         assert command.stop() == 0
 
 
-def test_automatically_chosen_ports_are_kept_over_restarts(tmp_path: Path) -> None:
+def test_automatically_chosen_ports_are_kept_across_restarts(tmp_path: Path) -> None:
     with Command(tmp_path, port=0) as command:
         before = command.ports
         assert 0 not in before.values()

@@ -130,7 +130,7 @@ def test_messages_in_old_formats_are_recovered_read_and_found_by_timestamp(tmp_p
     assert append(log, batch(2)).first_offset == 30
 
 
-def test_interrupted_deletions_and_cleanings_are_completed(tmp_path: Path) -> None:
+def test_interrupted_deletions_and_cleaner_runs_are_completed(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(6):

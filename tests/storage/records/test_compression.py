@@ -114,7 +114,9 @@ def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
 
 @given(codec=st.sampled_from(REAL_CODECS), data=st.data())
 @settings(deadline=None, max_examples=300)
-def test_damaged_content_is_decompressed_or_corrupt(codec: CompressionType, data: st.DataObject) -> None:
+def test_damaged_content_is_decompressed_or_reported_as_corrupt(
+    codec: CompressionType, data: st.DataObject
+) -> None:
     compressed = bytearray(compress(codec, b"one, two, three " * 60))
     for _ in range(data.draw(st.integers(1, 3))):
         compressed[data.draw(st.integers(0, len(compressed) - 1))] = data.draw(st.integers(0, 255))
@@ -124,7 +126,7 @@ def test_damaged_content_is_decompressed_or_corrupt(codec: CompressionType, data
 
 @given(codec=st.sampled_from(REAL_CODECS), garbage=st.binary(min_size=1, max_size=300))
 @settings(deadline=None)
-def test_random_bytes_are_decompressed_or_corrupt(codec: CompressionType, garbage: bytes) -> None:
+def test_random_bytes_are_decompressed_or_reported_as_corrupt(codec: CompressionType, garbage: bytes) -> None:
     with contextlib.suppress(CorruptRecord, MessageTooLarge):
         decompress(codec, garbage)
 
@@ -194,7 +196,7 @@ def test_a_block_that_declares_an_excessive_size_is_rejected_at_once() -> None:
 
 
 @each_codec
-def test_highly_compressible_records_are_not_taken_for_a_bomb(codec: CompressionType) -> None:
+def test_highly_compressible_records_are_not_mistaken_for_a_bomb(codec: CompressionType) -> None:
     content = bytes(SIZE_FLOOR_BYTES)
     assert decompress(codec, compress(codec, content)) == content
 
