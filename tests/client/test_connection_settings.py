@@ -30,7 +30,7 @@ def test_the_error_for_an_unknown_security_protocol_lists_the_known_ones() -> No
         connection_settings({"security.protocol": "TLS"}, 10)
 
 
-def test_the_default_connection_uses_neither_tls_nor_login() -> None:
+def test_the_default_connection_uses_neither_tls_nor_authentication() -> None:
     settings = connection_settings({}, 10)
     assert (settings.security_protocol, settings.tls, settings.mechanism) == ("PLAINTEXT", None, None)
 

@@ -266,14 +266,14 @@ def test_invalid_batches_are_rejected_as_in_genuine_kafka(pair: Pair, what: str)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
+def test_an_unknown_codec_is_reported_as_an_invalid_record(pair: Pair, codec: int) -> None:
     """An unknown codec returns INVALID_RECORD (87). Apache Kafka returns UNKNOWN_SERVER_ERROR."""
     request = produce_request(pair.topic(), _compressed(codec, _one_record()))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
 
 
 @pytest.mark.parametrize("codec", list(CompressionType)[1:])
-def test_invalid_compressed_data_with_a_valid_crc_is_a_corrupt_message(
+def test_invalid_compressed_data_with_a_valid_crc_is_reported_as_a_corrupt_message(
     pair: Pair, codec: CompressionType
 ) -> None:
     """Our broker returns CORRUPT_MESSAGE (2)."""

@@ -110,7 +110,7 @@ def test_records_of_newer_group_protocols_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
-def test_truncated_records_are_malformed(cut: int) -> None:
+def test_truncated_records_are_reported_as_malformed(cut: int) -> None:
     key, value = encode_record(OffsetRecord("g", "t", 5, OffsetAndMetadata(1, 2, "metadata", 3, -1)))
     assert value is not None
     with pytest.raises(MalformedRequest):

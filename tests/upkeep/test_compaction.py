@@ -104,7 +104,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.timeout(1800)
-def test_kills_during_cleaning_neither_lose_values_nor_fail_readers(world: World) -> None:
+def test_kills_during_cleaning_neither_lose_values_nor_disturb_readers(world: World) -> None:
     kills = campaign.rounds(6, 50)
     for number in range(kills):
         world.write_until_a_cleaning_runs(campaign.rounds(10_000, 20_000))

@@ -26,7 +26,7 @@ def test_the_offset_checkpoint_has_kafkas_format() -> None:
 @pytest.mark.parametrize(
     "content", [b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"x\n0\n", b"0\n1\na 0 b\n"]
 )
-def test_malformed_offset_checkpoints_are_corrupt(content: bytes) -> None:
+def test_malformed_offset_checkpoints_are_reported_as_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFile):
         checkpoints.decode_offsets(content)
 

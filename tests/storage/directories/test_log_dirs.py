@@ -409,7 +409,7 @@ def test_a_failed_disk_takes_only_its_logs_offline() -> None:
     assert not disk.exists(f"{broken}/.kafka_cleanshutdown")
 
 
-def test_a_failure_of_the_last_disk_is_an_error(tmp_path: Path) -> None:
+def test_a_failure_of_the_last_disk_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogDirFailure, match="every log directory is offline"):
         Harness(tmp_path / "file")

@@ -103,7 +103,7 @@ def test_kafka_reads_our_lz4_in_format_0_and_writes_the_same_header(oracle: Reco
 
 
 @each_codec
-def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
+def test_truncated_content_is_reported_as_corrupt(codec: CompressionType) -> None:
     compressed = compress(codec, os.urandom(3000))
     for size in {*range(30), len(compressed) // 2, *range(len(compressed) - 5, len(compressed))}:
         if codec is CompressionType.SNAPPY and size == len(XERIAL_MAGIC) + 8:
@@ -132,7 +132,7 @@ def test_random_bytes_are_decompressed_or_reported_as_corrupt(codec: Compression
 
 
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
-def test_unknown_codecs_are_corrupt(codec: int) -> None:
+def test_unknown_codecs_are_reported_as_corrupt_records(codec: int) -> None:
     if codec == 0:
         assert decompress(codec, b"as it is") == b"as it is"
     else:

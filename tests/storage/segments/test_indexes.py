@@ -61,7 +61,9 @@ def test_the_offset_index_ignores_the_zeros_that_kafka_preallocates() -> None:
         ((0, 500), 10000),
     ],
 )
-def test_an_inconsistent_offset_index_is_corrupt(fields: tuple[int, ...], log_size_bytes: int) -> None:
+def test_an_inconsistent_offset_index_is_reported_as_corrupt(
+    fields: tuple[int, ...], log_size_bytes: int
+) -> None:
     content = struct.pack(f">{len(fields)}i", *fields)
     with pytest.raises(CorruptFile):
         OffsetIndex.decode(100, content, log_size_bytes)
@@ -126,7 +128,7 @@ def test_truncating_the_time_index_drops_later_offsets() -> None:
     assert index.last is None
 
 
-def test_a_time_index_with_descending_entries_is_corrupt() -> None:
+def test_a_time_index_with_descending_entries_is_reported_as_corrupt() -> None:
     with pytest.raises(CorruptFile):
         TimeIndex.decode(100, struct.pack(">qiqi", 2_000, 9, 1_000, 29))
     with pytest.raises(CorruptFile):
