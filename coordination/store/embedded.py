@@ -203,7 +203,11 @@ class EmbeddedMetadataStore:
                 if self._closing:
                     raise
                 if not reported:
-                    log.error("Could not write to the journal: %s. Changes wait for disk space", error)
+                    log.error(
+                        "Could not write to the journal: %s. Changes are delayed until disk space is "
+                        "available",
+                        error,
+                    )
                     reported = True
                 await asyncio.sleep(FULL_DISK_RETRY_S)
 

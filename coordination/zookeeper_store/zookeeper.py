@@ -371,7 +371,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._client.stop()
             self._client.close()
         except Exception as error:
-            log.warning("Could not cleanly close the connection to ZooKeeper at %s: %r", self._hosts, error)
+            log.warning("Could not close the connection to ZooKeeper at %s cleanly: %r", self._hosts, error)
 
     def _change_state(self, state: SessionState) -> None:
         log.info("ZooKeeper session %#x is now %s", self._session_id, state.value)

@@ -88,7 +88,9 @@ class Disk:
         refusal = reason(message)
         if self.refusing is not reason:
             self.refusing = reason
-            logger.error("Rejected an operation: %s. More may be rejected until the shortage ends", refusal)
+            logger.error(
+                "Rejected an operation: %s. More operations may be rejected until the shortage ends", refusal
+            )
         return refusal
 
     def accepted(self) -> None:

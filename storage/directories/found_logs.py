@@ -138,7 +138,7 @@ def _read_summaries(filesystem: Filesystem, directory: str) -> dict[TopicPartiti
     except FileNotFoundError:
         return {}
     except CorruptFile as error:
-        logger.warning("Ignored %s: %s", path, error)
+        logger.warning("Ignored the invalid log summaries in %s: %s", path, error)
         return {}
 
 

@@ -255,7 +255,10 @@ class LogDirs:
     def _set_duplicate_aside(self, directory: LogDirectory, log: Log) -> None:
         path = directory.set_aside_at_start(log, STRAY_SUFFIX)
         logger.warning(
-            "Two directories contain %s-%d: renamed the shorter one to %s", log.topic, log.partition, path
+            "Renamed the directory of %s-%d to %s: another log directory contains a longer log",
+            log.topic,
+            log.partition,
+            path,
         )
 
     # --- create and delete
@@ -424,7 +427,7 @@ class LogDirs:
         try:
             directory.settle_at_end()
         except errors.RefusedForNow as error:
-            logger.warning("Could not cleanly close log directory %s: %s", directory.path, error)
+            logger.warning("Could not close log directory %s cleanly: %s", directory.path, error)
             return
         futures = [log for log in self.futures.values() if log.disk is directory.disk]
         changed = []

@@ -49,7 +49,7 @@ class OffsetCheckpoints:
         except FileNotFoundError:
             return {}
         except CorruptFile as error:
-            logger.error("Ignored %s: %s", path, error)
+            logger.error("Ignored the malformed checkpoint %s, which will be rewritten: %s", path, error)
             return {}
         self._stored[name] = offsets
         return dict(offsets)

@@ -192,7 +192,7 @@ class LogLoader:
         """Cut off the torn end of a closed segment that other software has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
-            "Found %s with %d bytes instead of %d after a shutdown; kept %d bytes of complete batches",
+            "Found %s with %d bytes instead of %d at startup; kept the complete batches (%d bytes)",
             segment.path(LOG_SUFFIX),
             segment.size_bytes,
             expected_bytes,
@@ -222,7 +222,7 @@ class LogLoader:
         try:
             topic_id = checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("Ignored %s: %s", path, error)
+            logger.warning("Ignored the invalid topic ID in %s: %s", path, error)
             return None
         # An ID of zeros was written by a broker without topic IDs, or by an earlier version of this broker.
         return topic_id if topic_id.int else None

@@ -64,7 +64,7 @@ class Opening:
         try:
             return LeaderEpochs.decode(filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("Ignored %s: %s", path, error)
+            logger.warning("Ignored the invalid leader epochs in %s: %s", path, error)
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
@@ -128,7 +128,7 @@ class Opening:
     def _tell_gap(self, base_offset: int) -> None:
         if not self._compacts:
             logger.warning(
-                "Records are missing in %s: offsets %d to %d",
+                "Records are missing from %s: offsets %d to %d",
                 self._directory,
                 self.end_offset,
                 base_offset - 1,
@@ -179,7 +179,7 @@ class Opening:
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
-            logger.warning("Dropped segment %d of %s: %s", segment.base_offset, self._directory, reason)
+            logger.warning("Removed segment %d of %s: %s", segment.base_offset, self._directory, reason)
             self.truncated_bytes += segment.size_bytes
             segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
