@@ -117,8 +117,9 @@ class PushedMetrics:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "Ignored metrics of client {%s} (series: %d): histograms, or over its limit, a tenth of "
-                "kafka.compat.client.metrics.series.max=%d. /metrics counts further ignored series",
+                "Ignored metrics of client {%s} (series: %d): they are histograms, or exceed the limit per "
+                "client, a tenth of kafka.compat.client.metrics.series.max=%d. Further ignored series are "
+                "counted in /metrics",
                 ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,
                 self._series_max,
