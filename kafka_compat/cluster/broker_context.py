@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Listener = Callable[[str], Awaitable[None]]
-"""Called with the path of a changed entity under /config, such as `users/alice` or `clients/<default>`."""
+"""A function that is called with the path of a changed entity under /config, such as `users/alice`."""
 
 
 class EntityChanges:

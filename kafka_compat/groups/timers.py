@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 class TimerKind(Enum):
     JOIN = "join"
-    """Waits for members to join or rejoin; one per group."""
+    """Deadline for members to join or rejoin. One per group."""
     SYNC = "sync"
-    """Waits for every member's SyncGroup after a rebalance; one per group."""
+    """Deadline for every member's SyncGroup after a rebalance. One per group."""
     SESSION = "session"
-    """Ends a member's session."""
+    """End of a member's session."""
     PENDING = "pending"
-    """Waits for a member to rejoin with the ID assigned to it (KIP-394)."""
+    """Deadline for a member to rejoin with the ID assigned to it (KIP-394)."""
 
 
 class Timer(NamedTuple):

@@ -36,7 +36,7 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
-        """The epoch of the features in ApiVersions; -1 if the cluster has none."""
+        """The epoch of the finalized features in ApiVersions, or -1 if there are none."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
 

@@ -45,7 +45,7 @@ class Descriptors:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes cached files if more than the given number are open. Returns whether it closed any."""
+        """Function that closes cached files if more than `kept` are open. Returns whether it closed any."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0

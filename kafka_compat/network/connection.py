@@ -72,7 +72,7 @@ class Connection:
             local_port=int(local[1]),
             session=self.session,
         )
-        """The client's identity. Replaced when the client authenticates or changes its client ID."""
+        """The client's identity. It is replaced when the client authenticates or changes its client ID."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False

@@ -62,7 +62,7 @@ class FrameReader:
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = 1
-        """Minimum frame size; 0 during authentication, because a GSSAPI token may be an empty frame."""
+        """Minimum frame size. It is 0 during authentication, because a GSSAPI token may be an empty frame."""
         self.held_bytes = 0
         """Memory used by this connection alone, without the shared scratch buffer."""
         self._scratch = scratch

@@ -28,7 +28,7 @@ from kafka_compat.storage.segments.segment import FileSlice
 
 # Maximum size of a part in memory that is joined with adjacent parts.
 _JOINED_BYTES_MAX: Final = 64 * 1024
-# Responses to requests that arrived together are sent together. This is the maximum number of parts.
+# Maximum number of parts in a batch. Responses to requests that arrived together are sent in a batch.
 _BATCH_PARTS_MAX: Final = 64
 # Serve other connections after this many bytes, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024

@@ -236,7 +236,7 @@ class TransactionCoordinator:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The transactional ID was deleted just now. The producer retries.
+                # The transactional ID has just been deleted. The producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(

@@ -170,7 +170,7 @@ class LogCleaner:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Checkpoint this before the first gap appears: recovery treats gaps in an uncleaned log as damage.
+        # Checkpoint the offset before a gap appears: recovery treats gaps in an uncleaned log as damage.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
