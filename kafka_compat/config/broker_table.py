@@ -7,8 +7,8 @@ for values, and after ` # ` the documentation. Rules: `[low,...,high]` bounds, e
 The default `null` means no default, and `""` the empty string.
 
 Effects: `works`; `listener`, which works and may be set for one listener, as listener.name.L.X; `stored`,
-which is accepted, stored and reported, with a warning in the log; `unneeded`, the same without a warning, for
-threads, buffers and Java libraries that this broker does not have.
+which is accepted, stored and reported, with a warning in the log; `unneeded`, like `stored` but without a
+warning, for threads, buffers and Java libraries that this broker does not have.
 
 The documentation states what the setting controls, its unit, and the effect of its default. It may be missing
 for a setting without effect, and for the broker-wide default of a topic setting that has documentation.
