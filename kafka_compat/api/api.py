@@ -121,9 +121,8 @@ class Api:
         """Error code counts, kept if metrics are enabled."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
-        """Decode a request that is too long for the event loop.
-
-        Raises MalformedRequest if the request is malformed or has more than ELEMENTS_MAX elements.
+        """Decode a request that is too long for the event loop. Raises MalformedRequest if the request is
+        malformed or has more than ELEMENTS_MAX elements.
         """
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
@@ -139,9 +138,8 @@ class Api:
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """Encode a response as the parts of a frame, and count its error codes if metrics are enabled.
-
-        Raises TooLong if encoding would block the event loop; the caller must then use `encode_long`.
+        """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
+        TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)

@@ -185,10 +185,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """Convert a handler's return value to a response, None or a Deferred.
-
-        Only this method accepts generators and coroutines. A compiled coroutine also looks like a generator,
-        but not vice versa.
+        """Convert a handler's return value to a response, None or a Deferred. Only this method accepts
+        generators and coroutines. A compiled coroutine also looks like a generator, but not vice versa.
         """
         if result is None or isinstance(result, Deferred):
             return result

@@ -1,10 +1,12 @@
 """Request statistics of a broker: counts, error codes, durations and sizes by API and version.
 
-Rules 1. Each request is counted by API and version. 2. If metrics may be requested, each error code of a
-response is also counted, and TIMED_PER_S requests per second are timed and measured for each API and version.
-At low rates, all requests are timed; at higher rates, every Nth request, where N depends on the rate in the
-previous second (`pace`). The last KEPT values of each kind are kept. 3. Fetches by followers and by consumers
-are separate kinds, as in Kafka; a third kind contains both.
+Rules
+1. Each request is counted by API and version.
+2. If metrics may be requested, each error code of a response is also counted, and TIMED_PER_S requests per
+   second are timed and measured for each API and version. At low rates, all requests are timed; at higher
+   rates, every Nth request, where N depends on the rate in the previous second (`pace`). The last KEPT values
+   of each kind are kept.
+3. Fetches by followers and by consumers are separate kinds, as in Kafka; a third kind contains both.
 """
 
 from __future__ import annotations

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""Function that returns the caller's throttle time in ms, or 0 or less for none.
-
-Its arguments are the context, the request, and the complete but unencoded response (None if the request
-expects none). The throttle time is added to the response if its API has a field for it (KIP-219).
+"""Function that returns the caller's throttle time in ms, or 0 or less for none. Its arguments are the
+context, the request, and the complete but unencoded response (None if the request expects none). The throttle
+time is added to the response if its API has a field for it (KIP-219).
 """
 
 Sent = Callable[["StagedContext", float], None]
@@ -42,10 +41,9 @@ HungUp.
 """
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Function that serves a request, given its StagedContext and the next stage, which it may call.
-
-It may respond, delay the request, or change or drop the response. It returns and raises the same as a Next,
-and may also raise KafkaError to send an error response.
+"""Function that serves a request, given its StagedContext and the next stage, which it may call. It may
+respond, delay the request, or change or drop the response. It returns and raises the same as a Next, and may
+also raise KafkaError to send an error response.
 """
 
 

@@ -34,9 +34,8 @@ class AuthorizerSettings(NamedTuple):
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """Return the authorizer's settings, or None if no authorizer is configured.
-
-    Raises ConfigError if the authorizer is unknown or a setting is invalid.
+    """Return the authorizer's settings, or None if no authorizer is configured. Raises ConfigError if the
+    authorizer is unknown or a setting is invalid.
     """
     name = settings.get(CLASS, "").strip()
     if not name:

@@ -204,10 +204,8 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener for traffic between brokers.
-
-        It is set by inter.broker.listener.name or security.inter.broker.protocol. The default is the first
-        listener.
+        """The name of the listener for traffic between brokers. It is set by inter.broker.listener.name or
+        security.inter.broker.protocol. The default is the first listener.
         """
         name = self.str("inter.broker.listener.name")
         if not name and self.is_set("security.inter.broker.protocol"):
@@ -221,9 +219,8 @@ class BrokerConfig(TypedValues):
 
     @property
     def delegation_token_key(self) -> str | None:
-        """The key that signs delegation tokens, or None if tokens are disabled.
-
-        It is read from the setting with the current name or the former name.
+        """The key that signs delegation tokens, or None if tokens are disabled. It is read from the setting
+        with the current name or the former name.
         """
         key = self.str("delegation.token.secret.key")
         return (self.str("delegation.token.master.key") if key is None else key) or None
@@ -269,9 +266,7 @@ class BrokerConfig(TypedValues):
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
         """Replace the dynamic settings of all brokers and of this broker. Return the names of settings whose
-        values changed.
-
-        If a setting or a combination is invalid, raises ConfigError and changes nothing.
+        values changed. If a setting or a combination is invalid, raises ConfigError and changes nothing.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
             # Return early in the most frequent case at startup: comparing values takes longer than reading

@@ -43,9 +43,8 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
-    """Return the topics in KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…".
-
-    Raises ValueError if an entry is invalid.
+    """Return the topics in KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…". Raises ValueError if an
+    entry is invalid.
     """
     topics = []
     for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):

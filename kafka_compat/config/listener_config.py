@@ -13,9 +13,7 @@ _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.
 
 def listener_key(name: str) -> ConfigKey | None:
     """Return the setting `listener.name.L.X`, or `listener.name.L.M.X` for a SASL mechanism, under this full
-    name.
-
-    Return None if the setting is unknown.
+    name. Return None if the setting is unknown.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -58,20 +56,17 @@ class ListenerConfig(TypedValues):
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
     def is_own(self, name: str) -> bool:
-        """Return whether a value was set specifically for this listener.
-
-        `name` may begin with a SASL mechanism, as in `scram-sha-512.sasl.jaas.config`.
+        """Return whether a value was set specifically for this listener. `name` may begin with a SASL
+        mechanism, as in `scram-sha-512.sasl.jaas.config`.
         """
         return self._config.is_set(self._prefix + name)
 
     def named(self, name: str) -> str:
-        """Return the full name of the setting that provides the value: the listener's own, or the broker's.
-        """
+        """Return the full name of the setting that provides the value: the listener's or the broker's."""
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """Return the effective value.
-
-        Raises KeyError if the name is unknown, or if it begins with a SASL mechanism and is not set.
+        """Return the effective value. Raises KeyError if the name is unknown, or if it begins with a SASL
+        mechanism and is not set.
         """
         return self._config.get(self.named(name))

@@ -1,8 +1,6 @@
 """Settings from properties files, from the environment if requested, and from the command line, which takes
-precedence.
-
-For the environment, the conventions of Kafka's container images also apply: secrets in files, implied
-listeners and Java options.
+precedence. For the environment, the conventions of Kafka's container images also apply: secrets in files,
+implied listeners and Java options.
 """
 
 import shlex
@@ -30,10 +28,9 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """Return `settings` with the secret files of container images converted to Kafka's settings.
-
-    For example, ssl.keystore.credentials names a file that contains ssl.keystore.password. Raises OSError if
-    a file cannot be read.
+    """Return `settings` with the secret files of container images converted to Kafka's settings. For example,
+    ssl.keystore.credentials names a file that contains ssl.keystore.password. Raises OSError if a file cannot
+    be read.
     """
     found = {}
     for name, value in settings.items():
@@ -141,17 +138,15 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """Raised for an unreadable file or an invalid setting. States the location, the error, and a valid value.
-    """
+    """Raised for an unreadable file or an invalid setting, with the location, the error and a valid value."""
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """Load the settings in the files at `paths`. Later files override earlier files.
-
-    `environment`, unless it is None, overrides the files, and `overrides` (each `name=value`) overrides both.
-    Raises ConfigFileError if a file cannot be read or a setting is invalid.
+    """Load the settings in the files at `paths`. Later files override earlier files. `environment`, unless it
+    is None, overrides the files, and `overrides` (each `name=value`) overrides both. Raises ConfigFileError
+    if a file cannot be read or a setting is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}

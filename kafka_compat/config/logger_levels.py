@@ -30,9 +30,8 @@ def level_name(level: int) -> str:
 
 
 def parse_levels(text: str) -> dict[str, str]:
-    """Parse log levels such as `INFO,kafka_compat.cluster=DEBUG`, and return the level for each logger.
-
-    A level without a logger applies to the root logger. Raises ValueError if an item is invalid.
+    """Parse log levels such as `INFO,kafka_compat.cluster=DEBUG`, and return the level for each logger. A
+    level without a logger applies to the root logger. Raises ValueError if an item is invalid.
     """
     levels: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -60,9 +59,8 @@ class LoggerLevels:
         }
 
     def check(self, name: str, level: str | None) -> None:
-        """Raise KafkaError if the logger does not exist or the level is invalid.
-
-        None stands for the level of the parent logger. It is invalid for the root logger.
+        """Raise KafkaError if the logger does not exist or the level is invalid. None stands for the level of
+        the parent logger. It is invalid for the root logger.
         """
         if name not in self.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")

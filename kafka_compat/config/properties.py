@@ -84,9 +84,8 @@ def _unescape(text: str, line: int) -> str:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """Format properties as ASCII text that `parse_properties` and Java can read.
-
-    After each line break in a value, the value is continued on the next line of the file.
+    """Format properties as ASCII text that `parse_properties` and Java can read. After each line break in a
+    value, the value is continued on the next line of the file.
     """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 

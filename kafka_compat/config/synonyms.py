@@ -84,9 +84,8 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return the DescribeConfigs entry for a broker setting.
-
-    The value of an unknown setting is omitted, because it may be secret.
+    """Return the DescribeConfigs entry for a broker setting. The value of an unknown setting is omitted,
+    because it may be secret.
     """
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
@@ -113,9 +112,8 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Return the names of the broker settings in DescribeConfigs.
-
-    These are all defined settings except internal ones, followed by the other configured settings.
+    """Return the names of the broker settings in DescribeConfigs. These are all defined settings except
+    internal ones, followed by the other configured settings.
     """
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
@@ -123,9 +121,8 @@ def broker_entry_names(config: BrokerConfig) -> list[str]:
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """Return the definition of a broker setting, or None if it is unknown.
-
-    The setting may be for one listener, as in listener.name.X.max.connections.
+    """Return the definition of a broker setting, or None if it is unknown. The setting may be for one
+    listener, as in listener.name.X.max.connections.
     """
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)

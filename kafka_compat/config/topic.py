@@ -40,9 +40,8 @@ def server_default(config: BrokerConfig, name: str) -> Value:
 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Return all settings of a topic with these overrides.
-
-    Raises ConfigError if a value is invalid, and UnknownTopicConfig if a name is unknown.
+    """Return all settings of a topic with these overrides. Raises ConfigError if a value is invalid, and
+    UnknownTopicConfig if a name is unknown.
     """
     keys = topic_keys()
     for name in overrides:
