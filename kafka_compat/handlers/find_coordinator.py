@@ -34,7 +34,7 @@ _MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""In versions 1 to 3, responses always have a message; in later versions, only error responses do."""
+"""Maps error codes to messages. In version 4 and later, only error responses contain a message."""
 
 
 class _Found(NamedTuple):
@@ -60,7 +60,7 @@ async def _after_creation(
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
     if any(key not in denied for key in keys):
-        # If the topic cannot be created, clients retry, because they get COORDINATOR_NOT_AVAILABLE.
+        # Ignore failures: clients retry when they receive COORDINATOR_NOT_AVAILABLE.
         with suppress(KafkaError):
             await ctx.services.topics.ensure_internal(topic)
     return await ctx.long_work.finish(_answers(ctx, request, denied))

@@ -1,4 +1,6 @@
-"""ListPartitionReassignments (API key 46): reassignments in progress, from the controller only (KIP-455)."""
+"""ListPartitionReassignments (API key 46): return reassignments in progress. Only for the controller
+(KIP-455).
+"""
 
 from __future__ import annotations
 
