@@ -1,4 +1,4 @@
-"""The ACLs of the cluster, stored in the metadata store and cached in memory.
+"""The ACLs of a cluster, stored in the metadata store and cached in memory.
 
 Rules
 1. Decisions use the cached copy (`Rules`), which follows the store: see coordination/nodes/following.py.
@@ -46,7 +46,7 @@ _MALFORMED: Final = "its last known ACLs stay in effect; without any, only super
 
 
 class Known(NamedTuple):
-    """The content of a node. `version` is None if the node does not exist."""
+    """The ACLs in a pattern's node, and the node's version, which is None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -56,17 +56,17 @@ _ABSENT: Final = Known(frozenset(), None)
 
 
 class Deleted(NamedTuple):
-    """An ACL that matched a filter. `error` is set if it was not deleted."""
+    """An ACL that matched a filter. `error` is the reason why it was not deleted, or None if it was."""
 
     binding: Binding
     error: KafkaError | None
 
 
 class Keeper:
-    """Cached copy of the ACLs in the metadata store, and changes to the ACLs."""
+    """A cached copy of the ACLs in the metadata store. Also changes the ACLs."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
-        """Adds the ACLs from the store to `rules`."""
+        """`rules` receives the ACLs from the store."""
         self._store = store
         self._rules = rules
         self._malformed = MalformedNodes()
@@ -94,7 +94,7 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and follow later changes. Raises MetadataStoreError."""
+        """Read all ACLs, and follow later changes. Raises MetadataStoreError if the store is unavailable."""
         await self._following.start()
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
