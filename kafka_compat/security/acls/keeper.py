@@ -105,7 +105,7 @@ class Keeper:
         return ((pattern, self._known.get(pattern, _ABSENT).entries) for pattern in patterns)
 
     async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
-        """Add ACLs. Return None or an error for each of them."""
+        """Add ACLs. Return an error for each ACL, or None if the ACL was added."""
         outcomes: list[KafkaError | None] = [None] * len(bindings)
         wanted: dict[Pattern, list[int]] = {}
         for index, binding in enumerate(bindings):
@@ -129,10 +129,10 @@ class Keeper:
         return await self._change(pattern, lambda entries: entries | added)
 
     async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
-        """Delete the ACLs that match the filters. Return the deleted ACLs of each filter; an ACL that matches
-        several filters is returned with the first one.
+        """Delete the ACLs that match the filters, and return the deleted ACLs for each filter. An ACL that
+        matches several filters is returned only for the first.
 
-        A filter for a single pattern reads the store; all other filters use this broker's copy.
+        A filter for a single pattern also deletes ACLs that are missing from this broker's copy.
         """
         concerned: dict[Pattern, None] = {}
         for wanted in filters:
@@ -182,8 +182,8 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
-        """Write the node, and return its new version, or None after a deletion. If nothing changes, only
-        verify that the copy is up to date.
+        """Write the node, and return its new version, or None if the node no longer exists. If nothing
+        changes, only verify that the copy is up to date.
         """
         path = acls.path_of(pattern)
         operations: list[stores.Operation] = []

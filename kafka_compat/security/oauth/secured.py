@@ -52,14 +52,14 @@ class Expected(NamedTuple):
 
 
 class SecuredValidator:
-    """Validates signed tokens (JWT)."""
+    """A validator of signed tokens (JWT)."""
 
     def __init__(self, keys: Keys, expected: Expected) -> None:
         self._keys = keys
         self._expected = expected
 
     def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
-        """Return the content of a valid token. Raises InvalidToken."""
+        """Validate a token and return its content. Raises InvalidToken if it is invalid."""
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
