@@ -42,7 +42,9 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The claims that a token must contain. None or an empty set means that no claim is required."""
+    """The claims that a token must have. If `audiences` is empty, `aud` must be missing; None allows any
+    issuer.
+    """
 
     issuer: str | None
     audiences: frozenset[str]
@@ -114,7 +116,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """Check the claims of a token with a valid signature, and return its content. Raises InvalidToken."""
+    """Check the claims of a token with a valid signature. Raises InvalidToken if a claim is invalid."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")
