@@ -5,7 +5,8 @@ Rules
 1. A client may request ApiVersions once. It then chooses its mechanism (SaslHandshake) and sends tokens, in
    SaslAuthenticate requests or, after SaslHandshake v0, as separate frames. If GSSAPI is enabled, a first
    frame that is not a request is treated as a GSSAPI token.
-2. After any other message, the connection is closed. After a rejected token, it is closed `failure_delay_ms` later.
+2. After any other message, the connection is closed. After a rejected token, it is closed
+   `failure_delay_ms` later.
 3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner. After that,
    only a new handshake is served. The new exchange must use the same mechanism and result in the same
    principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
