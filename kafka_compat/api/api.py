@@ -38,9 +38,7 @@ _FIRST: Final = 1
 
 
 class Requests:
-    """Counter for the requests of one API in one version. It also selects the requests to time (see
-    request_counts.py).
-    """
+    """Counter for one version of an API. It also selects the requests to time (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
@@ -121,9 +119,7 @@ class Api:
         """Error code counts, kept if metrics are enabled."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
-        """Decode a request that is too long for the event loop. Raises MalformedRequest if the request is
-        malformed or has more than ELEMENTS_MAX elements.
-        """
+        """Decode a long request. Raises MalformedRequest if it is malformed or has too many elements."""
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
         except TooLong:

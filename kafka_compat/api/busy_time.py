@@ -31,9 +31,7 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """Call a handler, and measure the working time of the call and of the coroutine or generator that it
-    returns.
-    """
+    """Call a handler, and measure its working time, including that of a returned coroutine or generator."""
     try:
         response = function(ctx, request)
     finally:

@@ -24,9 +24,7 @@ class Authentication(Protocol):
         """Complete the authentication, and serve later requests for the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. Calls `answer`, which sends the response, after a delay that slows down password
-        guessing.
-        """
+        """Reject the client. `answer` sends the response, after a delay that slows down password guessing."""
 
 
 class Line(Protocol):
@@ -60,7 +58,7 @@ class Session:
         """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None if the listener does not use SASL."""
+        """The SASL authentication of the client, or None if the listener does not use SASL."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
         """Minimum size of file slices that are sent without being copied through this process."""
@@ -77,9 +75,7 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set the callback to call when the connection closes. It replaces the callback with the same
-        purpose.
-        """
+        """Set the callback to call when the connection closes. Replaces the one with the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call

@@ -41,7 +41,7 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched`: whether metrics of request counts and durations may be requested."""
+        """`is_watched` states whether metrics of request counts and durations may be requested."""
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
@@ -126,9 +126,7 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """Serve a request and return its response. If the caller is canceled while waiting, the request is
-        canceled.
-        """
+        """Serve a request and return its response. Canceling the wait also cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -18,7 +18,7 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""Stands for the request element itself, in place of a field name, if the element is a plain value."""
+"""Field name that stands for the request element itself, if the element is a plain value."""
 
 
 class Echo(NamedTuple):

@@ -93,8 +93,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Declaration(NamedTuple):
-    """A handler's declaration: its API, the first and last version, and whether it is served only by brokers
-    in a cluster, and only by brokers that accept client metrics.
+    """A handler's declaration: its API, and the first and last version. `cluster` limits the API to brokers
+    in a cluster, and `telemetry` to brokers that accept client metrics.
     """
 
     api_key: ApiKey

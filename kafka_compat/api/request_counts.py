@@ -33,9 +33,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """The last KEPT timed requests of one kind. COLUMNS names the values, in milliseconds or bytes, of each
-    request.
-    """
+    """The last KEPT timed requests of one kind, as columns of milliseconds or bytes (see COLUMNS)."""
 
     __slots__ = ("_columns", "_next")
 

@@ -1,7 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-This module is imported only for type checking, never at run time. Tests pass only the services that a handler
-uses.
+This module is imported only for type checking. Tests pass only the services that a handler uses.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Services(Protocol):
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The offsets of Kafka's oldest clients."""
+        """The offsets of Kafka clients older than 0.8.2."""
 
     @property
     def log_mover(self) -> LogMover: ...

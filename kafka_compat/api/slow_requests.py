@@ -33,7 +33,7 @@ _WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 
 
 class SlowRequests:
-    """Logs the slow requests of one broker."""
+    """Logging of one broker's slow requests."""
 
     def __init__(self, config: BrokerConfig, calls: Calls) -> None:
         self._config = config

@@ -26,19 +26,13 @@ time is added to the response if its API has a field for it (KIP-219).
 """
 
 Sent = Callable[["StagedContext", float], None]
-"""Function called after a Quota, with the context and the time in seconds spent encoding and sending the
-response.
-"""
+"""Function called after a Quota, with the context and the seconds spent encoding and sending the response."""
 
 Account = Callable[["Served"], None]
-"""Function that accounts for a completed request, whether or not a response is sent. It must not keep the
-response.
-"""
+"""Function that accounts for a completed request. It must not keep the response, which may be None."""
 
 Next = Callable[[Any, Any], Any]
-"""Function that serves a request, given its context. It returns the response, None or a Deferred, or raises
-HungUp.
-"""
+"""Function that serves a request. It returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
 """Function that serves a request, given its StagedContext and the next stage, which it may call. It may
@@ -132,8 +126,8 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """Start the measurement. `request_bytes` is the size of the frame without the length prefix.
-        `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
+        """Start the measurement of a request. `request_bytes` is the size of the frame without the length
+        prefix. `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
         (time.perf_counter); both are 0 for a request without a frame. `timed` receives the times.
         """
         self.request = request
@@ -157,12 +151,12 @@ class StagedContext(RequestContext):
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """Pause the measurement, because the request waits or is done."""
+        """Pause the measurement of `busy_s`, because the request waits or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
     def resume(self) -> None:
-        """Continue the measurement."""
+        """Continue the measurement of `busy_s`."""
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:

@@ -23,7 +23,7 @@ CLASSES: Final = (
 """Kafka's authorizers: for ZooKeeper since Kafka 2.4, for ZooKeeper before 2.4, and for KRaft."""
 
 OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
-"""Settings that only the authorizer defines, not Kafka's broker."""
+"""Settings that Kafka defines in the authorizer rather than in the broker."""
 
 
 class AuthorizerSettings(NamedTuple):

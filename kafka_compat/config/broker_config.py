@@ -373,7 +373,7 @@ class BrokerConfig(TypedValues):
 
 def _is_built(name: str) -> bool:
     """Return whether a name is derived from a listener, belongs to a plug-in, is newer than Kafka 3.9, or
-    belongs to a setting that Kafka accepts only by AlterConfigs.
+    belongs to a setting that Kafka accepts only through AlterConfigs.
     """
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name

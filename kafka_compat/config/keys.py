@@ -44,9 +44,7 @@ class ConfigError(Exception):
 
 
 class ConfigKey(NamedTuple):
-    """The definition of a setting. The fields are the columns of broker_table.py, except for the
-    documentation.
-    """
+    """The definition of a setting: the columns of broker_table.py, except for the documentation."""
 
     name: str
     type: str
@@ -241,9 +239,7 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Return the settings that Kafka accepts only through AlterConfigs, but this broker also accepts in
-    files.
-    """
+    """Return the settings that Kafka accepts only in AlterConfigs, and this broker also accepts in files."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 

@@ -28,9 +28,8 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """Return `settings` with the secret files of container images converted to Kafka's settings. For example,
-    ssl.keystore.credentials names a file that contains ssl.keystore.password. Raises OSError if a file cannot
-    be read.
+    """Convert the secret files of container images to Kafka's settings. For example, ssl.keystore.credentials
+    names a file that contains ssl.keystore.password. Raises OSError if a file cannot be read.
     """
     found = {}
     for name, value in settings.items():
@@ -144,9 +143,8 @@ class ConfigFileError(Exception):
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """Load the settings in the files at `paths`. Later files override earlier files. `environment`, unless it
-    is None, overrides the files, and `overrides` (each `name=value`) overrides both. Raises ConfigFileError
-    if a file cannot be read or a setting is invalid.
+    """Load the settings in files (the last one wins), in `environment`, unless it is None, and in `overrides`
+    (each `name=value`), which take precedence. Raises ConfigFileError if any of them is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}

@@ -84,9 +84,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return the DescribeConfigs entry for a broker setting. The value of an unknown setting is omitted,
-    because it may be secret.
-    """
+    """Return a broker setting's DescribeConfigs entry. Unknown values are omitted: they may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -112,18 +110,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Return the names of the broker settings in DescribeConfigs. These are all defined settings except
-    internal ones, followed by the other configured settings.
-    """
+    """Return the names of the broker settings in DescribeConfigs: non-internal and other configured ones."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """Return the definition of a broker setting, or None if it is unknown. The setting may be for one
-    listener, as in listener.name.X.max.connections.
-    """
+    """Return a broker setting's definition (also for listener.name.L.X), or None if it is unknown."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 

@@ -21,15 +21,11 @@ class UnknownTopicConfig(Exception):
 
 
 class ConflictingTopicConfig(Exception):
-    """Raised for topic settings that are valid individually, but conflict or are not supported by this
-    broker.
-    """
+    """Raised for topic settings that conflict, or that this broker does not support."""
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """Return the default of a topic setting: the broker's value, or Kafka's default if brokers have no such
-    setting.
-    """
+    """Return the default of a topic setting: the broker's value or, if it has none, Kafka's default."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]

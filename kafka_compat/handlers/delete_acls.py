@@ -1,6 +1,4 @@
-"""DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, each filter fails with
-SECURITY_DISABLED.
-"""
+"""DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, it fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 

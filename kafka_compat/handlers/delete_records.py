@@ -67,8 +67,8 @@ class _Deletions:
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete records from a partition on this broker. Its result may change until `tell_refusals`
-        returns.
+        """Delete records of a partition on this broker. `finish` and `tell_refusals` may change the
+        result.
         """
         replicas = self._ctx.services.replicas
         index = wanted.partition_index

@@ -1,7 +1,8 @@
 """FindCoordinator (API key 10): return the broker that coordinates a group or a transactional ID.
 
-Version 1 adds transactional IDs, and version 4 several keys at once (KIP-699). `__consumer_offsets` is
-created at the first request for a group, `__transaction_state` at the first request for a transactional ID.
+Version 1 adds transactional IDs, and version 4 adds several keys at once (KIP-699). `__consumer_offsets` is
+created at the first request for a group, and `__transaction_state` at the first request for a transactional
+ID.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
-"""Maps key types to topics. Type 0 is a group, type 1 a transactional ID."""
+"""Maps key types to topics. Type 0 is a group, and type 1 is a transactional ID."""
 
 _RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {

@@ -1,6 +1,4 @@
-"""ListPartitionReassignments (API key 46): return reassignments in progress. Only for the controller
-(KIP-455).
-"""
+"""ListPartitionReassignments (API key 46): return current reassignments. Controller only (KIP-455)."""
 
 from __future__ import annotations
 

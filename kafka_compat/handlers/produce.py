@@ -6,8 +6,8 @@ replicas. Versions 3, 8, 10 and 13 add record format 2, errors for individual re
 leader (KIP-951) and topic IDs (KIP-516), respectively.
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
-(KIP-890). Otherwise version 11 returns TRANSACTION_ABORTABLE, and earlier versions INVALID_TXN_STATE. In
-version 12 and later, the request itself registers the partition.
+(KIP-890). Otherwise, version 11 and later return TRANSACTION_ABORTABLE, and earlier versions
+INVALID_TXN_STATE. In version 12 and later, the request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -230,9 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request, in order. `denied` contains responses for unauthorized
-    topics.
-    """
+    """Appends to a request's partitions, in order. `denied` contains responses for unauthorized topics."""
 
     __slots__ = (
         "_acks",
@@ -289,8 +287,8 @@ class _Appends:
         self._partitions.append(answer)
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
-        """Return the response, a Deferred, or None if acks=0. Raises HungUp if an append with acks=0
-        failed.
+        """Return the response, a Deferred, or None (acks=0). Raises HungUp if an append failed with
+        acks=0.
         """
         if self._acks == 0:
             if self._failed:

@@ -1,6 +1,5 @@
-"""SaslHandshake (API key 17): choose the SASL mechanism (KIP-43). On a listener without SASL, or if an
-authenticated client may not reauthenticate, a request gets ILLEGAL_SASL_STATE, and the connection stays open,
-as in Kafka.
+"""SaslHandshake (API key 17): choose the SASL mechanism (KIP-43). On a listener without SASL, or if a client
+may not reauthenticate, the request gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations

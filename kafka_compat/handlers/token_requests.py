@@ -23,9 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """Return the delegation tokens. Raises KafkaError if the client may not use them, or if they are
-    disabled.
-    """
+    """Return the delegation tokens. Raises KafkaError if the client may not use them or they are disabled."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

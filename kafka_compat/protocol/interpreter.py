@@ -22,9 +22,7 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""Maximum length of a string in bytes, as for two-byte lengths. Kafka also applies it in flexible
-versions.
-"""
+"""Maximum size of a string in bytes (a two-byte length). Kafka also applies it in flexible versions."""
 
 
 class Refused(ValueError):

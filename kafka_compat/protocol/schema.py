@@ -254,9 +254,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """Create the keyword-only `__init__` of a class, at its first call because most classes are never
-    instantiated.
-    """
+    """Create a class's keyword-only `__init__` at its first call: most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

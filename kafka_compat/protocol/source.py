@@ -8,7 +8,7 @@ from typing import Any
 from kafka_compat.protocol.schema import FieldSpec
 
 KIB_SHIFT = 10
-"""Bits by which sizes are shifted to count bytes in KiB: decoding a KiB takes as long as an array element."""
+"""Bits to shift sizes in bytes by, because a KiB takes about as long to decode as an array element."""
 
 
 def identifier(codes: str) -> str:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 
 class SaslLogin(NamedTuple):
-    """Credentials with which this broker logs in to other brokers. `new_client` receives the dialed host
-    name.
+    """Credentials for logins to other brokers. `new_client` receives the dialed host name.
 
     If `asks_others` is true, the first token may require a KDC, and is therefore created in a thread.
     """

@@ -89,9 +89,7 @@ def _filled(format: str, parameters: Sequence[str]) -> str:
 
 
 def _replacement(text: str, match: re.Match[str]) -> str:
-    r"""Return the replacement for a match, as in Java's Matcher: `$1` is a group, and `\` quotes a
-    character.
-    """
+    """Return the replacement for a match, as in Java: `$1` is a group, and a backslash quotes a character."""
 
     def part(found: re.Match[str]) -> str:
         escaped, group = found[1], found[2]

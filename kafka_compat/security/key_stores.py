@@ -101,8 +101,7 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 
 
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
-    """Return the certificates that a trust store trusts. Raises StoreError if it is unusable or contains
-    none.
+    """Return the certificates that a store trusts. Raises StoreError if it is unusable or has none.
 
     As in Java, an entry with a private key trusts the certificate of the key, but not those of its issuers.
     """

@@ -46,7 +46,7 @@ class AlterClientQuotasResponseEntryData:
 
 @s.response(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """One entry for each entry of the request, in any order."""
+    """One result for each entry of the request, in any order."""
 
     throttle_time_ms: s.Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData] = []

@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica's broker ID and broker epoch, which shows whether the broker has restarted since
-    (KIP-903).
-    """
+    """A replica's broker ID and epoch. The epoch shows whether the broker has restarted since (KIP-903)."""
 
     broker_id: s.Int32 = s.field("3+", default=0)
     broker_epoch: s.Int64 = s.field("3+", default=-1)
@@ -40,9 +38,7 @@ class TopicData:
 
 @s.request(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionRequest:
-    """Version 1 adds the recovery state, version 2 adds topic IDs, and version 3 adds broker epochs in the
-    ISR.
-    """
+    """Versions 1, 2 and 3 add the recovery state, topic IDs, and broker epochs in the ISR, respectively."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = -1

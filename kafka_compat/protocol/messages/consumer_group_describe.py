@@ -26,9 +26,7 @@ class Assignment:
 
 @s.struct
 class Member:
-    """A member, with its current and target assignments. The type is -1 (unknown), 0 (classic) or 1
-    (consumer).
-    """
+    """A member and its current and target assignments. Type -1 is unknown, 0 is classic, 1 is consumer."""
 
     member_id: s.String = ""
     instance_id: s.NullableString = None

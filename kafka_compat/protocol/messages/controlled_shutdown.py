@@ -1,6 +1,4 @@
-"""ControlledShutdown (API key 7): a broker asks the controller to move leadership away before it shuts
-down.
-"""
+"""ControlledShutdown (API key 7): a broker asks the controller to move its leadership before shutdown."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -26,7 +26,7 @@ class DeleteAclsRequest:
 
 @s.struct
 class DeleteAclsMatchingAcl:
-    """An entry that was deleted, or an error."""
+    """A matching entry, with an error code if it was not deleted."""
 
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""

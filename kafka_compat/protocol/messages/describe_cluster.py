@@ -28,9 +28,7 @@ class DescribeClusterBroker:
 
 @s.response(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
-    """cluster_authorized_operations is a bit field of ACL operations, or the lowest int32 if not
-    requested.
-    """
+    """cluster_authorized_operations is a bit field of operations, or the lowest int32 if not requested."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

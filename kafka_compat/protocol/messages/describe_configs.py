@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribeConfigsResource:
-    """If `configuration_keys` is null, all settings are requested. resource_type is the same as in
-    AlterConfigs.
-    """
+    """If `configuration_keys` is null, all settings are requested. For resource_type, see AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""

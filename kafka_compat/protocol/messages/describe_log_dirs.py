@@ -12,9 +12,7 @@ class DescribableLogDirTopic:
 
 @s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
 class DescribeLogDirsRequest:
-    """If `topics` is null, all are requested. Version 3 adds a top-level error, and version 4 adds volume
-    sizes.
-    """
+    """Null `topics` requests all. Version 3 adds a top-level error, and version 4 adds volume sizes."""
 
     topics: list[DescribableLogDirTopic] | None = []
 
@@ -39,9 +37,7 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """One log directory. `total_bytes` and `usable_bytes` describe its volume, or are -1 if unknown
-    (KIP-827).
-    """
+    """A log directory. `total_bytes` and `usable_bytes` describe its volume; -1 means unknown (KIP-827)."""
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""

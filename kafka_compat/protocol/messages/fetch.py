@@ -7,9 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ReplicaState:
-    """A fetching follower, or a consumer if replica_id is -1. The epoch fences restarted brokers
-    (KIP-903).
-    """
+    """A fetching follower, or -1 for a consumer. The epoch fences restarted brokers (KIP-903)."""
 
     replica_id: s.Int32 = s.field("15+", default=-1)
     replica_epoch: s.Int64 = s.field("15+", default=-1)
@@ -145,9 +143,7 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """In version 7 and later, `error_code` applies to the session. Unchanged partitions of a session are
-    omitted.
-    """
+    """`error_code` (version 7 and later) applies to the session, which omits unchanged partitions."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("7+", default=0)

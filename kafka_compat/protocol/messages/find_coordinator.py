@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """key_type is 0 (group), 1 (transactional ID) or 2 (share group). Version 4 can contain several keys
+    """key_type is 0 (group), 1 (transactional ID) or 2 (share group). Version 4 adds several keys
     (KIP-699).
     """
 

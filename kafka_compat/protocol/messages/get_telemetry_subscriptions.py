@@ -13,9 +13,7 @@ class GetTelemetrySubscriptionsRequest:
 
 @s.response(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse:
-    """The metrics to push, and the push interval. An empty string in `requested_metrics` stands for all
-    metrics.
-    """
+    """The metrics to push, and the interval. An empty string in requested_metrics stands for all metrics."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

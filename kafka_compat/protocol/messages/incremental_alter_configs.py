@@ -7,9 +7,7 @@ from kafka_compat.protocol.messages.alter_configs import AlterConfigsResourceRes
 
 @s.struct
 class AlterableConfig:
-    """One change. config_operation is 0 (set), 1 (delete), 2 (append to a list) or 3 (subtract from a
-    list).
-    """
+    """One change. config_operation is 0 (set), 1 (delete), 2 (append to list) or 3 (subtract from list)."""
 
     name: s.String = ""
     config_operation: s.Int8 = 0

@@ -15,9 +15,7 @@ class MemberIdentity:
 
 @s.request(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """Versions 0 to 2 contain one member; later versions contain several (KIP-345). Version 5 adds the
-    reason.
-    """
+    """One member in versions 0 to 2, or several in later versions (KIP-345). Version 5 adds the reason."""
 
     group_id: s.String = ""
     member_id: s.String = s.field("0-2", default="")

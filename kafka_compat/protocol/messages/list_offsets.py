@@ -38,9 +38,7 @@ class ListOffsetsRequest:
 
 @s.struct
 class ListOffsetsPartitionResponse:
-    """Version 0 returns a list of offsets. Later versions return one offset and its timestamp, or -1 for
-    both.
-    """
+    """A list of offsets in version 0. In later versions, one offset and its timestamp, or -1 for both."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

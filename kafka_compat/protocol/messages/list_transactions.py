@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all IDs. Version 1 can filter by duration in ms (-1: all), and version 2 by
-    pattern.
-    """
+    """Empty filters match all IDs. Versions 1 and 2 add a minimum duration in ms (-1: none) and a pattern."""
 
     state_filters: list[s.String] = []
     producer_id_filters: list[s.Int64] = []

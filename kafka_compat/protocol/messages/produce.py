@@ -7,9 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as built by the producer. In version 3 and later, there is exactly
-    one.
-    """
+    """Record batches for one partition, as built by the producer: exactly one in version 3 and later."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None

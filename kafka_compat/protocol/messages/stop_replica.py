@@ -39,9 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """In versions 0 to 2, one flag for all partitions states whether they are deleted; later, each has a
-    flag.
-    """
+    """In versions 0 to 2, one flag states whether to delete all partitions; later, each has a flag."""
 
     controller_id: s.Int32 = 0
     is_kraft_controller: s.Bool = s.field("4+", default=False)

@@ -1,7 +1,6 @@
 """ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-This module also contains filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata
-store:
+The module also contains filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
@@ -25,10 +24,10 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""Stands for all resources of a type as a literal resource name, and for all hosts as a host."""
+"""The literal resource name for all resources of a type, and the host for all hosts."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""Stands for all principals of any kind, as the principal of an entry."""
+"""The principal in entries that apply to all principals of any kind."""
 
 
 class PatternType(IntEnum):
@@ -238,9 +237,7 @@ def _member(values: NodeObject, field: str, members: tuple[M, ...]) -> M:
 
 
 def _known(members: tuple[M, ...], name: str) -> M | None:
-    """Return the enumeration member with this name in Kafka's spelling, ignoring case, or None if it is
-    unknown.
-    """
+    """Return the enumeration member with this name, ignoring case, or None if the name is unknown."""
     by_name = _by_name(members)
     return by_name.get(name) or by_name.get(name.upper())
 
@@ -266,9 +263,7 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_literal_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern in a notice under /kafka-acl-changes. Raises MalformedNode if the notice is
-    invalid.
-    """
+    """Decode a notice under /kafka-acl-changes. Raises MalformedNode if it is invalid."""
     text = (data or b"").decode(errors="replace")
     kind, colon, name = text.partition(":")
     known = resource_type(kind)
@@ -278,9 +273,7 @@ def decode_literal_change(path: str, data: bytes | None) -> Pattern:
 
 
 def decode_extended_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern in a notice under /kafka-acl-extended-changes. Raises MalformedNode if it is
-    invalid.
-    """
+    """Decode a notice under /kafka-acl-extended-changes. Raises MalformedNode if it is invalid."""
     values = NodeObject.parse(path, data)
     values.integer("version", low=_VERSION, high=_VERSION)
     return Pattern(

@@ -63,7 +63,7 @@ class Deleted(NamedTuple):
 
 
 class Keeper:
-    """A cached copy of the ACLs in the metadata store. Also changes the ACLs."""
+    """A cached copy of the ACLs in the metadata store, through which they are also changed."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
         """`rules` receives the ACLs from the store."""
@@ -94,7 +94,7 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and follow later changes. Raises MetadataStoreError if the store is unavailable."""
+        """Read all ACLs, and follow later changes. Raises MetadataStoreError if the ACLs cannot be read."""
         await self._following.start()
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:

@@ -163,9 +163,7 @@ class _OfType:
         """The number of prefixes of each length."""
         self._lengths_sorted: list[int] = []
         self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
-        """Maps a (principal, host), operation, permission and pattern type to the names of patterns with such
-        entries.
-        """
+        """Maps (who, operation, permission, pattern type) to the names of the patterns with such entries."""
 
     def put(self, pattern: Pattern, entries: frozenset[Entry]) -> None:
         masks = _masks(entries)

@@ -147,7 +147,7 @@ class KeySet:
             self._wanted.set()
 
     async def open(self) -> None:
-        """Fetch the keys for the first time. Raises Unreachable, which aborts startup, if the fetch fails."""
+        """Fetch the keys for the first time. Raises Unreachable if the fetch fails."""
         await self._fetch()
 
     async def keep(self) -> None:

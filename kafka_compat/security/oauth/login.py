@@ -84,7 +84,7 @@ class TokenSource:
         return self._token.text
 
     async def open(self) -> None:
-        """Fetch a token, with retries. Raises Unreachable if all attempts fail, which aborts startup."""
+        """Fetch a token, with retries. Raises Unreachable if all attempts fail."""
         endpoint = self._endpoint
         pause_ms, waited_ms = endpoint.retry_backoff_ms, 0
         while True:

@@ -42,9 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The claims that a token must have. If `audiences` is empty, `aud` must be missing; None allows any
-    issuer.
-    """
+    """The required claims. If `audiences` is empty, `aud` must be missing. Any issuer matches None."""
 
     issuer: str | None
     audiences: frozenset[str]

@@ -1,4 +1,4 @@
-"""Result of validating a token: the content of an accepted token, or the reason for its rejection."""
+"""Results of token validation: the content of an accepted token, or the reason for its rejection."""
 
 from __future__ import annotations
 

@@ -96,9 +96,7 @@ class Exchange:
             self.stage = Stage.HANDSHAKE
 
     def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
-        """Process a SaslHandshake. Raises UnexpectedRequest if it is out of order, or
-        UnsupportedMechanism.
-        """
+        """Process a SaslHandshake. Raises UnexpectedRequest (out of order) or UnsupportedMechanism."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise UnexpectedRequest("a SaslHandshake during an exchange")
         make = self.offer.mechanisms.get(mechanism)
@@ -116,9 +114,7 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """Begin an exchange with a GSSAPI token, as Kafka 0.9 clients do, and return whether this is
-        allowed.
-        """
+        """Begin an exchange with a GSSAPI token (Kafka 0.9 clients), and return whether it is allowed."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
@@ -126,8 +122,7 @@ class Exchange:
 
     def token(self, token: bytes) -> bytes | None:
         """Process a token, and return the response (see Mechanism.evaluate). `stage` then shows whether it
-        was the last token. Raises Refused if the client is rejected, and UnexpectedRequest if the token is
-        out of order.
+        was the last token. Raises Refused, or UnexpectedRequest if the token is out of order.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")

@@ -144,9 +144,7 @@ class Tickets(NamedTuple):
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """Return the location of tickets in a new in-memory cache. Raises Unusable if the key table is
-    unreadable.
-    """
+    """Return the location of a new in-memory cache. Raises Unusable if the key table is unreadable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"

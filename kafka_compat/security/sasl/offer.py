@@ -79,9 +79,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """Return the login module in a mechanism's sasl.jaas.config or in the JAAS file, or None if it has
-    none.
-    """
+    """Return a mechanism's login module from sasl.jaas.config or the JAAS file, or None if it has none."""
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

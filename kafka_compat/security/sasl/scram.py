@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 Find = Callable[[str, bool], Found | None]
-"""Returns the credential for a user name or, with True, for a delegation token ID, or None if unknown."""
+"""Function that returns the credential for a user name or (with True) a token ID, or None if unknown."""
 
 
 class Scram:

@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """A cached copy of the tokens in the metadata store. Also changes the tokens."""
+    """A cached copy of the tokens in the metadata store, through which they are also changed."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
@@ -104,15 +104,11 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all tokens, and follow later changes. Raises MetadataStoreError if the store is
-        unavailable.
-        """
+        """Read all tokens, and follow later changes. Raises MetadataStoreError if they cannot be read."""
         await self._following.start()
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """Return a token's credential for a SCRAM mechanism, and its owner, or None if the token is
-        unknown.
-        """
+        """Return a token's SCRAM credential and its owner, or None if the token is unknown."""
         known = self._known.get(token_id)
         if known is None:
             return None
