@@ -1,9 +1,9 @@
 """Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-If the setting is -1, the default, requests are not timed. Otherwise an account of the calls (stages.py) times
-each request, from the start of serving until its response is passed to the connection. The time that a
-request asks to wait does not count: the limit for a fetch is increased by its `max_wait_ms`, and JoinGroup
-and SyncGroup, which wait for other members, are excluded.
+If the setting is -1, the default, requests are not timed. Otherwise, an Account (stages.py) times each
+request, from the start of serving until its response is passed to the connection. The time that a request
+asks to wait does not count: the limit for a fetch is increased by its `max_wait_ms`, and JoinGroup and
+SyncGroup, which wait for other members, are excluded.
 
 At most one line is logged per second. Further slow requests are counted, and the count is logged at the end
 of the second.

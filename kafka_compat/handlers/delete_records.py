@@ -67,9 +67,7 @@ class _Deletions:
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete records of a partition on this broker. `finish` and `tell_refusals` may change the
-        result.
-        """
+        """Delete a partition's records on this broker. `finish` and `tell_refusals` may change the result."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:

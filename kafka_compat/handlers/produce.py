@@ -287,9 +287,7 @@ class _Appends:
         self._partitions.append(answer)
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
-        """Return the response, a Deferred, or None (acks=0). Raises HungUp if an append failed with
-        acks=0.
-        """
+        """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
         if self._acks == 0:
             if self._failed:
                 raise HungUp

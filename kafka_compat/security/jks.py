@@ -1,4 +1,4 @@
-"""Java's own key store formats: JKS, and JCEKS with the same structure and stronger protection of keys.
+"""Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
 
 Java's behavior is the only specification of these formats. All numbers are big-endian. No I/O. Only JCEKS
 requires `cryptography`.

@@ -60,7 +60,7 @@ class ScramCredentials:
         self._on_changed = on_changed
 
     async def describe(self, users: Sequence[str] | None) -> list[Listed]:
-        """Return the mechanisms of these users, or of all users if `users` is empty or None."""
+        """Return the SCRAM mechanisms of these users, or of all users if `users` is empty or None."""
         if not users:
             listed = []
             for name in sorted(unquote(node) for node in await self._nodes()):

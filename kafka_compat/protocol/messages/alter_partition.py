@@ -29,7 +29,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, which is identified by name in versions 0 and 1, and later by ID."""
+    """Partitions of one topic, identified by name in versions 0 and 1, and by ID in later versions."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)

@@ -20,7 +20,7 @@ class AlterReplicaLogDir:
 
 @s.request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """If the broker does not have a replica yet, it will create the replica in this directory."""
+    """If the broker does not have a replica yet, it will create the replica in the requested directory."""
 
     dirs: list[AlterReplicaLogDir] = []
 

@@ -19,7 +19,7 @@ class Cursor:
 
 @s.request(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest:
-    """An empty list requests all topics. Topics are sorted by name. A page has at most
+    """An empty `topics` list requests all topics. Topics are sorted by name. A page has at most
     `response_partition_limit` partitions.
     """
 

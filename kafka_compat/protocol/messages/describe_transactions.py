@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
-    """Clients send this request to the coordinators of the IDs."""
+    """Clients send this request to the coordinators of the transactional IDs."""
 
     transactional_ids: list[s.String] = []
 

@@ -31,7 +31,7 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    """Partitions of one topic, which is identified by name in versions 0 to 12, and later by ID."""
+    """Partitions of one topic, identified by name in versions 0 to 12, and by ID in later versions."""
 
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)

@@ -40,7 +40,7 @@ class EarlyRefresh:
         self._fetched_ms = float("-inf")
 
     def missed(self, kid: str, now_ms: float) -> bool:
-        """Return whether this missing key ID triggers a fetch."""
+        """Record a missing key ID, and return whether it triggers a fetch."""
         if len(kid) > ID_CHARACTERS_MAX or now_ms < self._asked.get(kid, float("-inf")) + RETRY_MS:
             return False
         self._asked[kid] = now_ms

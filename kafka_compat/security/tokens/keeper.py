@@ -91,7 +91,7 @@ class Keeper:
         self._ids: dict[bytes, str] = {}
         """Maps secrets to token IDs, because clients identify tokens by secret."""
         self._unprepared: list[_Known] = []
-        """Tokens created by other brokers, whose credentials have not been computed yet."""
+        """Tokens read from the store, whose credentials have not been computed yet."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
