@@ -32,7 +32,7 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings of the same value in different units, in order of precedence. If any of them is set dynamically,
+#: Settings for the same value in different units, in order of precedence. If any of them is set dynamically,
 #: it overrides all others: a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),

@@ -345,7 +345,7 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that Kafka accepts only by AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
+#: Settings that Kafka accepts only in AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
 DYNAMIC_ONLY_TABLE = """
 leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to the replicas in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.

@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Write this mark last. If the broker crashes before, the import is repeated with the same result.
+    # Write this mark last. If the broker crashes earlier, the import is repeated with the same result.
     await store.ensure(mark)
     log.info("Imported users from %s (total: %d)", path, len(users))
 

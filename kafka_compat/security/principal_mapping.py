@@ -39,7 +39,7 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Like Kafka, first match the entire name, and then replace every match of the pattern in the name.
+        # As in Kafka, first match the entire name, and then replace every match of the pattern in the name.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 

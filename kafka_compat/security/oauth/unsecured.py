@@ -84,7 +84,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Accept only the standard base64 alphabet, like Kafka's decoder. Padding may be missing.
+    # Accept only the standard base64 alphabet, as Kafka's decoder does. Padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
