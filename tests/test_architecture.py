@@ -127,7 +127,7 @@ def _sleeps_without_a_reason(source: str) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_test_names_state_the_tested_behaviour() -> None:
+def test_test_names_state_the_tested_behavior() -> None:
     found = [
         f"{path.relative_to(PROJECT)}: {node.name}"
         for path in sorted(TESTS.rglob("test_*.py"))

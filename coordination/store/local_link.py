@@ -56,7 +56,10 @@ class Link(asyncio.Protocol):
             for message in self._splitter.feed(data):
                 self._on_message(message)
         except BadFrame as error:
-            log.error("Closed the connection between a broker process and its supervisor: %s", error)
+            log.error(
+                "Closed the connection between a broker process and its supervisor: invalid message: %s",
+                error,
+            )
             assert self._transport is not None
             self._transport.abort()
 

@@ -68,7 +68,7 @@ class QuotasInForce:
                 case ["ips", address]:
                     await self._put_address(entity_name(address), stored.get(CONNECTION_RATE))
         except (MalformedNode, ValueError, OSError) as error:
-            log.error("Could not read the quotas of %s: %s; keeping the previous quotas", path, error)
+            log.error("Could not read the quotas in %s: %s; keeping the previous quotas", path, error)
 
     def _put(self, user: str | None, client_id: str | None, stored: dict[str, str]) -> None:
         if self._enforcement.made is not None or any(name in _CLIENT_QUOTAS for name in stored):

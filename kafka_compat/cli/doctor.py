@@ -21,35 +21,43 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="find out why a client cannot reach a broker",
-        description="Connect to every broker of a cluster as a client does: name, connection, TLS, login, "
-        "metadata, permissions. For the first step that fails, print the side at fault (client, broker or "
-        "network) and the remedy.",
-        epilog="exit codes: 0 if every step succeeded; 1 if one failed; 2 if the settings are invalid",
+        description="Connect to every broker of a cluster as a client does, and check name resolution, "
+        "connection, TLS, authentication, metadata and permissions. For the first step that fails, print "
+        "which side is at fault (client, broker or network) and the remedy.",
+        epilog="exit codes: 0 if every step succeeded; 1 if a step failed; 2 if the settings are invalid",
     )
     parser.add_argument(
         "properties",
         nargs="?",
         metavar="client.properties",
-        help="the client's properties file, with the names of Java clients",
+        help="the client's properties file, with the setting names of Java clients",
     )
     parser.add_argument(
         "--bootstrap-server",
         "--bootstrap",
         metavar="HOST:PORT,…",
-        help=f"first brokers to connect to (bootstrap.servers of the file, or {_BOOTSTRAP})",
+        help=f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})",
     )
     parser.add_argument(
-        "--topic", action="append", default=[], metavar="NAME", help="check permissions for this topic"
+        "--topic",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="topic to check permissions for; may be repeated",
     )
     parser.add_argument(
-        "--group", action="append", default=[], metavar="NAME", help="check permissions for this group"
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="group to check permissions for; may be repeated",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=_TIMEOUT_S,
         metavar="SECONDS",
-        help=f"timeout of each step ({_TIMEOUT_S:g})",
+        help=f"timeout of each step in seconds (default: {_TIMEOUT_S:g})",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 

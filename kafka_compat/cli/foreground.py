@@ -73,10 +73,13 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     try:
         await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
-        log.error("The broker did not stop within %s s; the next startup checks its logs", STOP_TIMEOUT_S)
+        log.error(
+            "The broker did not stop within %s s; its logs will be recovered at the next startup",
+            STOP_TIMEOUT_S,
+        )
         return 1
     except Exception:
-        log.exception("The broker did not stop cleanly; the next startup checks its logs")
+        log.exception("The broker did not stop cleanly; its logs will be recovered at the next startup")
         return 1
     return 1 if failed else 0
 

@@ -22,10 +22,10 @@ def add_parser(subparsers: Any) -> None:
         "fork",
         help="duplicate a topic or a data directory without copying records",
         description="Fork a topic of a running broker with the control API (kafka.compat.control.enable): "
-        "`fork --http URL TOPIC NAME`; or the data directory of a stopped broker: "
-        "`fork --data DIR --to DIR`. Both copies share closed segments by hard links; later changes "
+        "`fork --http URL TOPIC NAME`. Or fork the data directory of a stopped broker: "
+        "`fork --data DIR --to DIR`. Both copies share closed segments through hard links; later changes "
         "to one copy do not affect the other.",
-        epilog="exit codes: 0 if forked; 1 if the fork failed; 2 if the arguments are invalid",
+        epilog="exit codes: 0 if the fork succeeded; 1 if it failed; 2 if the arguments are invalid",
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="topic to fork")
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the new topic")
@@ -36,7 +36,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="GROUP,…",
         help="consumer groups whose committed offsets to copy; `all` for all groups",
     )
-    parser.add_argument("--data", metavar="DIR", help="one of the log.dirs of a stopped broker")
+    parser.add_argument(
+        "--data", metavar="DIR", help="data directory of a stopped broker (one of its log.dirs)"
+    )
     parser.add_argument("--to", metavar="DIR", help="new directory on the same file system")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 

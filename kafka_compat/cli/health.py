@@ -28,8 +28,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "health",
         help="check that a broker on this machine responds",
-        description="Send ApiVersions to the broker that runs with these settings on this machine.",
-        epilog="exit codes: 0 if it responds; 1 if not; 2 if the settings are invalid",
+        description="Send an ApiVersions request to the broker that runs on this machine with these "
+        "settings.",
+        epilog="exit codes: 0 if the broker responds; 1 if it does not; 2 if the settings are invalid",
     )
     parser.add_argument(
         "properties", nargs="*", metavar="server.properties", help="the broker's settings files"
@@ -39,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="setting that overrides the files",
+        help="setting that overrides the files; may be repeated",
     )
     parser.add_argument(
         "--env", action="store_true", help="also read settings from the environment, as serve does"
@@ -49,10 +50,14 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         default=1,
         metavar="N",
-        help="check all brokers of `serve --processes N` or --brokers N: N consecutive ports",
+        help="check all brokers of `serve --processes N` or `serve --brokers N`, on N consecutive ports",
     )
     parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="timeout for each broker (5)"
+        "--timeout",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="timeout for each broker in seconds (default: 5)",
     )
 
 

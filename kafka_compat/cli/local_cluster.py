@@ -110,6 +110,9 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     try:
         await asyncio.wait_for(cluster.stop(), STOP_TIMEOUT_S)
     except TimeoutError:
-        log.error("The brokers did not stop within %s s; the next startup checks their logs", STOP_TIMEOUT_S)
+        log.error(
+            "The brokers did not stop within %s s; their logs will be recovered at the next startup",
+            STOP_TIMEOUT_S,
+        )
         return 1
     return 1 if failed else 0

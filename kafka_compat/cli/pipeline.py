@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
     """Return a help epilog with the meaning of exit codes 0 and, for a job that reads topics, 3."""
-    codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed: run again to continue; 2 nothing was started"
+    codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed (run again to continue); 2 nothing was started"
     return codes if lost is None else f"{codes};\n3 {lost}"
 
 
@@ -78,20 +78,26 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--tier", action="append", required=True, metavar="NAME=PLACE", help="name and place of each tier"
+        "--tier",
+        action="append",
+        required=True,
+        metavar="NAME=PLACE",
+        help="name and location of a tier; may be repeated",
     )
-    common.add_length(parser, "--bucket", "length of a bucket: 1h, 15m, 1d (1h)", default_ms=3_600_000)
+    common.add_length(
+        parser, "--bucket", "length of a bucket, such as 15m, 1h or 1d (default: 1h)", default_ms=3_600_000
+    )
     common.add_times(parser)
     parser.add_argument(
         "--all-partitions",
         action="store_true",
-        help="sum all partitions, for tiers with different numbers of partitions",
+        help="compare the totals of all partitions, for tiers with different numbers of partitions",
     )
     parser.add_argument(
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="header that header tiers read: PRODUCER:N, with N counted from 0",
+        help="header that `header` tiers read: PRODUCER:N, with N counted from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
@@ -161,8 +167,8 @@ def _run_copy(args: argparse.Namespace) -> Any:
 
 def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--to-topic", required=True, metavar="T", help="write to this topic")
-    common.add_length(parser, "--within", "time between duplicates: 30s, 15m, 1h, 1d")
+    parser.add_argument("--to-topic", required=True, metavar="T", help="topic to write to")
+    common.add_length(parser, "--within", "maximum time between duplicates, such as 30s, 15m, 1h or 1d")
     parser.add_argument(
         "--by",
         metavar="ID",
@@ -187,10 +193,10 @@ def _lag_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", required=True, type=Path, metavar="DIR", help="checkpointLocation of the query"
     )
-    parser.add_argument("--group", required=True, metavar="G", help="group to commit to")
+    parser.add_argument("--group", required=True, metavar="G", help="consumer group to commit offsets for")
     common.add_continuous(parser, 5, "commits")
     common.add_kafka_options(
-        parser, "property of librdkafka, which commits (security.protocol=SSL); may be repeated"
+        parser, "property of librdkafka, which commits the offsets (security.protocol=SSL); may be repeated"
     )
 
 
@@ -303,13 +309,15 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="DIR",
-        help="data directory, one of log.dirs; may be repeated",
+        help="data directory (one of log.dirs); may be repeated",
     )
     parser.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated (default: all)")
-    retention = "the topics' retention.ms: 12h, 7d (7d)"
+    retention = "the topics' retention.ms, such as 12h or 7d (default: 7d)"
     common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
-    parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no limit)")
-    parser.add_argument("--hot-keys", type=int, default=10, help="keys to list per topic (10)")
+    parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (default: no limit)")
+    parser.add_argument(
+        "--hot-keys", type=int, default=10, help="number of keys to list per topic (default: 10)"
+    )
     common.add_plot(parser)
     common.add_spark(parser, connector=False)
 
@@ -338,14 +346,18 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="topic for results")
     parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for invalid rows")
-    parser.add_argument("--schema", required=True, help="columns of a value, as an SQL schema")
-    parser.add_argument("--format", choices=("json", "csv"), default="json", help="format of values (json)")
-    parser.add_argument("--null", default="", metavar="TEXT", help="text of a missing value in CSV (empty)")
+    parser.add_argument("--schema", required=True, help="columns of values, as an SQL schema")
+    parser.add_argument(
+        "--format", choices=("json", "csv"), default="json", help="format of values (default: json)"
+    )
+    parser.add_argument(
+        "--null", default="", metavar="TEXT", help="text of missing values in CSV (default: empty)"
+    )
     parser.add_argument(
         "--time", metavar="COLUMN", help="column with the event time (default: the record's timestamp)"
     )
-    common.add_length(parser, "--window", "length of a window: 30s, 15m, 1h, 1d")
-    lateness = "event time that a window stays open after its end (1h)"
+    common.add_length(parser, "--window", "length of a window, such as 30s, 15m, 1h or 1d")
+    lateness = "event time that a window stays open after its end (default: 1h)"
     common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
     for name, what in (
         ("group-by", "count by this column"),
@@ -354,7 +366,7 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
         ("max", "maximum of this column"),
     ):
         common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
-    check = "condition that valid rows meet (distance > 0); may be repeated"
+    check = "condition that valid rows meet, such as distance > 0; may be repeated"
     common.add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
@@ -398,17 +410,17 @@ JOBS = {
         """\
 Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
 even if the job is killed. A new run continues where the last run stopped.""",
-        _exit_codes("all archived", "the topic has lost records that were not archived (see --accept-loss)"),
+        _exit_codes("all archived", "records were deleted before they were archived (see --accept-loss)"),
         _archive_arguments,
         _run_archive,
     ),
     "audit": Job(
-        "compare the contents of brokers, archives, mirrors and producers, hour by hour",
+        "compare the record counts of brokers, archives, mirrors and producers, hour by hour",
         """\
 Count records per partition and hour in every tier, and compare the counts with the first tier. Tiers:
   NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end when the audit starts
   NAME=archive:DIR/TOPIC        a topic in the directory of `pipeline archive`
-  NAME=header:HOST:PORT/TOPIC   the counts in a header that producers set
+  NAME=header:HOST:PORT/TOPIC   the counts in the header that producers set
   NAME=counts:FILE              a producer's counts: CSV with partition, time_ms, rows""",
         """\
 exit codes: 0 all tiers match; 1 records are lost, duplicated or changed, or a tier could not be read
@@ -429,7 +441,7 @@ isolation.level=read_committed read each record exactly once, in order and uncha
         "copy topics without duplicate records",
         """\
 Copy topics to a topic without duplicates: if the timestamps of records with the same ID differ by at most
---within, only the first record is copied. IDs are kept for twice --within; records that are late by more than
+--within, only the first record is copied. IDs are kept for twice --within. Records that are late by more than
 --within are omitted and counted.""",
         _exit_codes("all read"),
         _dedupe_arguments,
@@ -466,7 +478,7 @@ its origin in headers. Records that originate in the target cluster are not sent
         "write the records of an archive to topics, exactly once",
         """\
 Write the records of an archive to topics with their key, value, headers, timestamp, partition and order, and
-with their origin in headers: exactly once, even if the job is killed and run again.""",
+with their origin in headers. Each record is written exactly once, even if the job is killed and rerun.""",
         _exit_codes("all replayed", None),
         _replay_arguments,
         _run_replay,
@@ -475,14 +487,14 @@ with their origin in headers: exactly once, even if the job is killed and run ag
         "analyze a broker's data directory: skew, hot keys, sizes, compression, retention",
         """\
 Read a broker's data directory without the broker, and report the distribution of records over partitions and
-keys, record sizes, compression, and the records that retention will delete. The directory of a running or
-killed broker is read up to the high watermarks in its checkpoint.""",
+keys, record sizes, compression, and the records that retention will delete. If the broker is running or was
+killed, its directory is read up to the checkpointed high watermarks.""",
         "exit codes: 0 read; 1 a segment is broken, or Spark failed; 2 nothing was started",
         _report_arguments,
         _run_report,
     ),
     "windows": Job(
-        "count and sum by time windows, with a dead-letter topic for invalid rows",
+        "count and sum by time window, with a dead-letter topic for invalid rows",
         """\
 Count the records of topics by time window and group, and sum columns of their values. Results are written
 to a topic, keyed by window and group (the last record of a key counts). Invalid rows are written unchanged

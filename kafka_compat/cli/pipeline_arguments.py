@@ -24,7 +24,8 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a client's properties file, with the names of Java clients; --kafka-option overrides it",
+        help="a client's properties file, with the setting names of Java clients; "
+        "--kafka-option overrides it",
     )
 
 
@@ -67,7 +68,9 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
     """Add --topic, which may be repeated, and --topic-pattern."""
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated")
-    topics.add_argument("--topic-pattern", metavar="REGEX", help="all topics whose full name matches")
+    topics.add_argument(
+        "--topic-pattern", metavar="REGEX", help="regular expression; all topics whose full name matches"
+    )
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
@@ -79,7 +82,10 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
     """Add --continuous and --interval-s. `between` completes the help text `seconds between …`."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
-        "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"
+        "--interval-s",
+        type=float,
+        default=interval_s,
+        help=f"seconds between {between} (default: {interval_s:g})",
     )
 
 
@@ -94,14 +100,17 @@ def add_batch(parser: argparse.ArgumentParser, default: int = 200_000) -> None:
         "--offsets-per-batch",
         type=int,
         default=default,
-        help=f"maximum size of a batch in offsets ({default})",
+        help=f"maximum number of offsets in a batch (default: {default})",
     )
 
 
 def add_times(parser: argparse.ArgumentParser) -> None:
     """Add --since and --until."""
     parser.add_argument(
-        "--since", type=millis, metavar="TIME", help="start time: 2013-01-31T12:00:00Z, or milliseconds"
+        "--since",
+        type=millis,
+        metavar="TIME",
+        help="start time, as 2013-01-31T12:00:00Z or in milliseconds since the epoch",
     )
     parser.add_argument(
         "--until", type=millis, metavar="TIME", help="end time, exclusive, in the same format"
@@ -124,8 +133,8 @@ def spark_settings(args: argparse.Namespace) -> Any:
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
     """Add --master, --driver-memory and, for jobs that use Spark's Kafka connector, --jars."""
-    parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
-    parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
+    parser.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
+    parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (default: 1g)")
     if connector:
         parser.add_argument(
             "--jars",
@@ -158,7 +167,11 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
     )
     add_topics(parser)
     parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="the job's directory, shared with --master"
+        "--to",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="the job's directory; with a Spark cluster, all executors must have access to it",
     )
     add_continuous(parser, 10, "batches of --continuous")
     add_batch(parser, batch)
@@ -188,7 +201,9 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add --target, --target-option and --create, for the cluster to write to."""
-    parser.add_argument("--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: source)")
+    parser.add_argument(
+        "--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: the source)"
+    )
     add_target_options(parser)
 
 

@@ -32,9 +32,9 @@ def add_parser(subparsers: Any) -> None:
     commands = parser.add_subparsers(dest="security_command", metavar="COMMAND", required=True)
     init = commands.add_parser(
         "init",
-        help="create all files in a directory",
+        help="create the files for a secure broker in a directory",
         description="Create in DIR a certificate authority, a broker's certificate, server.properties, "
-        "users with random passwords, and client files for each user. Only you can read the files.",
+        "users with random passwords, and client files for each user. The files are readable only by you.",
         epilog="exit codes: 0 if all files were created; 1 if a file cannot be written; "
         "2 if an argument is invalid, or files already exist",
     )
@@ -44,30 +44,39 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="name or address of the broker for clients; may be repeated, and the first is advertised "
-        "(default: localhost, and the broker listens on 127.0.0.1 only)",
+        help="host name or address of the broker for clients; may be repeated, in which case the first is "
+        "advertised (default: localhost, with the broker listening on 127.0.0.1 only)",
     )
     init.add_argument(
-        "--port", type=arguments.port, default=_PORT, metavar="N", help=f"the broker's port ({_PORT})"
+        "--port",
+        type=arguments.port,
+        default=_PORT,
+        metavar="N",
+        help=f"the broker's port (default: {_PORT})",
     )
     init.add_argument(
         "--advertised",
         action="append",
         default=[],
         metavar="HOST:PORT",
-        help="advertised address, instead of the first --host and --port; repeat it to create "
-        "settings and a certificate for each broker",
+        help="advertised address (default: the first --host, and --port). Repeat the option for each broker "
+        "to create its settings and certificate",
     )
     init.add_argument(
         "--user",
         action="append",
         default=[],
         metavar="NAME",
-        help="user in addition to admin, without permissions unless ACLs grant them; may be repeated",
+        help="user to create in addition to admin, with only the permissions that ACLs grant; may be "
+        "repeated",
     )
     init.add_argument("--zookeeper", metavar="CONNECT", help="zookeeper.connect of the brokers")
     init.add_argument(
-        "--days", type=_days, default=_DAYS, metavar="N", help=f"validity of certificates in days ({_DAYS})"
+        "--days",
+        type=_days,
+        default=_DAYS,
+        metavar="N",
+        help=f"validity of certificates in days (default: {_DAYS})",
     )
     init.add_argument(
         "--force",

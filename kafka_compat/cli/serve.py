@@ -56,15 +56,16 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
-        "starting at the listener's, each with its own data directory",
+        "starting at the listener's port, each with its own data directory",
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers, each in its own process: broker IDs starting at "
-        "broker.id, ports and data directories as with --brokers, and the HTTP listener's port and the "
-        "following ones if kafka.compat.http.listener is set; processes that die are restarted",
+        "broker.id, with ports and data directories as with --brokers; if kafka.compat.http.listener is "
+        "set, the brokers use consecutive HTTP ports starting at its port; terminated processes are "
+        "restarted",
     )
     parser.add_argument(
         "--ephemeral",
@@ -85,7 +86,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--kafka-lines",
         action="store_true",
-        help="once the broker is ready, print the log lines of Kafka that container tools wait for",
+        help="once the broker is ready, print the lines of Kafka's log that container tools wait for",
     )
     parser.add_argument(
         "--verbose",

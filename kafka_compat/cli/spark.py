@@ -14,7 +14,8 @@ def add_parser(subparsers: Any) -> None:
         "jars",
         help="download the jars of Spark's Kafka connector",
         description="Download the four jars of Spark's Kafka connector to DIR, with Maven (which uses the "
-        "mirrors of ~/.m2/settings.xml) or, without Maven, with Ivy. Use them with --jars DIR or spark.jars.",
+        "mirrors in ~/.m2/settings.xml) or, if Maven is not installed, with Ivy. Use the jars with "
+        "--jars DIR or spark.jars.",
     )
     jars.add_argument("directory", type=Path, metavar="DIR")
 

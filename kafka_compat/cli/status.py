@@ -34,17 +34,19 @@ def add_parser(subparsers: Any) -> None:
         "status",
         help="show brokers, topics, groups, lag, disks and problems",
         description="Show a Kafka cluster on one screen: problems, brokers, the largest topics, the groups "
-        "with the most lag, disks.",
+        "with the most lag, and disks.",
         epilog="exit codes: 0 if the cluster is healthy; 1 if it has problems; 2 if no broker can be "
         "reached, or the settings are invalid; with --watch, 0 after Ctrl-C",
     )
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,…",
-        help=f"first brokers to connect to (bootstrap.servers of the file, or {_BOOTSTRAP})",
+        help=f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})",
     )
     parser.add_argument(
-        "--command-config", metavar="FILE", help="a client's properties file, with the names of Java clients"
+        "--command-config",
+        metavar="FILE",
+        help="a client's properties file, with the setting names of Java clients",
     )
     parser.add_argument(
         "--watch",
@@ -52,19 +54,20 @@ def add_parser(subparsers: Any) -> None:
         type=_positive,
         const=_EVERY_S,
         metavar="SECONDS",
-        help=f"refresh every SECONDS ({_EVERY_S:g}) until Ctrl-C",
+        help=f"refresh every SECONDS (default: {_EVERY_S:g}) until Ctrl-C",
     )
     parser.add_argument(
         "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )
     parser.add_argument(
-        "--rows", type=_count, metavar="N", help="rows of each table (default: as many as fit, or 10)"
+        "--rows", type=_count, metavar="N", help="number of rows per table (default: as many as fit, or 10)"
     )
     parser.add_argument(
         "--timeout",
         type=_positive,
         metavar="SECONDS",
-        help=f"timeout of each request (request.timeout.ms of the file, or {_TIMEOUT_S:g})",
+        help=f"timeout of each request in seconds (default: request.timeout.ms in the file, "
+        f"or {_TIMEOUT_S:g} s)",
     )
 
 

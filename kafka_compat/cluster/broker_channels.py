@@ -151,7 +151,7 @@ class _Channel:
                 item.answered(response)
         except Exception:
             # Continue, because later requests do not depend on this request.
-            log.exception("Sending %s to broker %d failed", item.name, self.broker.broker_id)
+            log.exception("Could not send %s to broker %d", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()
 
@@ -161,7 +161,9 @@ class _Channel:
             try:
                 return await item.send(self._client)
             except ConnectionError as error:
-                log.info("Resending %s to broker %d: %s", item.name, self.broker.broker_id, error)
+                log.info(
+                    "Could not send %s to broker %d: %s; retrying", item.name, self.broker.broker_id, error
+                )
             except MalformedRequest as error:
                 log.error("Invalid %s response from broker %d: %s", item.name, self.broker.broker_id, error)
                 return None

@@ -238,7 +238,9 @@ class Membership:
         assert self._tasks is not None
         self._tasks.spawn("preparing the controller", self.service.get_ready)
         if not self._first_metadata.received.is_set():
-            log.warning("No controller has sent metadata yet; clients see no topics until one does")
+            log.warning(
+                "No controller has sent metadata yet; clients see no topics until a controller sends it"
+            )
 
     async def await_metadata(self) -> None:
         """Wait up to FIRST_METADATA_S for the first metadata of the cluster."""
@@ -321,7 +323,7 @@ class Membership:
             if self._peering is not None:
                 raise
             # The journal may be on the failed disk. If so, the next startup detects the failure.
-            log.error("Could not store the list of offline partitions: %s", error)
+            log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- snapshots
 

@@ -235,7 +235,7 @@ class Recovery:
                 )
             except MetadataStoreError as error:
                 # The journal may be on the failed disk. In this case, the next startup detects the failure.
-                log.error("Could not store the list of offline partitions: %s", error)
+                log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- logs unknown to the store
 

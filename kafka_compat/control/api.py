@@ -1,4 +1,4 @@
-"""The control API, version 1: its routes, and their effects on the brokers of this process."""
+"""Routes of the control API, version 1, for the brokers of one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ControlApi:
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the metadata store if no other process uses it."""
+        """`tree` is the metadata store, if only the brokers of this process use it."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)
         self._disks = DiskFaults(brokers, hooks.faults.disks)
         self._links = BrokerFaults(brokers, hooks.faults.links)
@@ -43,7 +43,6 @@ class ControlApi:
         self._travel = hooks.travel
 
     def routes(self) -> list[Route]:
-        """Return the routes."""
         return [
             Route("GET", f"{_PREFIX}/time", self._time, "the brokers' current time"),
             Route(

@@ -1,5 +1,5 @@
-"""Conditions that tests can wait for: a group is stable or has consumed all records, records have arrived, a
-transaction has ended.
+"""Control API routes that wait until a group is stable or has no lag, records have arrived, or a transaction
+has ended.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that wait for a condition. On timeout, they respond with status 408 and the state."""
+    """Routes that wait for a condition. On timeout, they respond with status 408 and the current state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         return [
             Route(
                 "GET",
@@ -70,7 +69,7 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """Return the state, members and lag of a group. The lag is None before the first commit, and if a
+        """Return the state, members and lag of a group. The lag is None before the first commit, or if a
         partition has no leader.
         """
         for broker in self._brokers:
@@ -112,7 +111,8 @@ class Awaiting:
         )
 
     def _led(self, topic: str) -> Iterable[Partition]:
-        # Use the latest epoch, because an isolated broker may not know yet that another broker became leader.
+        # Use the replica with the latest leader epoch, because an isolated broker may not know yet that
+        # another broker became leader.
         led: dict[int, Partition] = {}
         for broker in self._brokers:
             for partition in broker.services.replicas.of_topics([topic]):

@@ -1,4 +1,4 @@
-"""Operations that tests trigger on demand: compaction, retention, flushes, leader and ISR changes."""
+"""Control API routes for compaction, retention, flushes, expired sessions, leader and ISR changes."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ Command = Callable[["Broker", "Partition"], Awaitable[None]]
 
 
 class Commands:
-    """Routes for broker operations. All respond when the work is done."""
+    """Routes for operations on topics and groups. They respond when the operation is complete."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             (
@@ -121,7 +120,7 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """Interface to a broker's fetcher that excludes some partitions (see `replica_manager.Fetching`)."""
+    """Wrapper for a broker's `replica_manager.Fetching` that excludes partitions for a test."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
@@ -129,7 +128,7 @@ class HeldBack:
         """Excluded partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
-        """Stop fetching the partition, despite the controller's orders."""
+        """Stop fetching the partition, and ignore the controller's requests to fetch it."""
         topic_id = partition.log.topic_id
         assert topic_id is not None
         self._fetching.stop(partition)
@@ -173,15 +172,14 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 
 
 class PartitionCommands:
-    """Routes for partitions. All respond with the partition's state when the work is done."""
+    """Routes for the leader and ISR of a partition. They respond with both when the change is complete."""
 
     def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
-        """`held` contains the partitions that brokers do not fetch, by broker id."""
+        """`held` maps broker IDs to the partitions that the broker does not fetch."""
         self._brokers = brokers
         self._held = held
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         path = prefix + "/topics/{topic}/partitions/{partition}"
         follower = {"broker": "integer: broker ID of a follower"}
         return [

@@ -1,5 +1,5 @@
-"""Events caused by the passing of time: expired sessions and transactions, deleted and compacted records.
-Events are detected by comparing groups, transactions and partitions before and after.
+"""Events caused by the passing of time: expired sessions and transactions, and deleted and compacted records.
+They are detected by comparing groups, transactions and partitions before and after time advances.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from kafka_compat.broker import Broker
 from kafka_compat.http.routes import Answer, Call, Route
 
 Subject = tuple[str, str, int]
-"""Kind, name, and partition number (0 for other kinds)."""
+"""Kind (group, transactional_id or topic), name, and partition number (0 except for topics)."""
 State = dict[str, Any]
 
 
 class EventLog:
-    """Events since the last reset that occurred while time was advanced.
+    """The events that occurred since the last reset while a test advanced the time.
 
-    Direct effects of a test's requests are omitted, so that the same actions of clients result in the same
-    log, identical to the millisecond if time stands still in between.
+    The direct effects of requests are omitted, so that the same client actions result in the same events. If
+    the clock is stopped in between, the times of the events are identical to the millisecond.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
@@ -28,18 +28,17 @@ class EventLog:
         self.events: list[dict[str, Any]] = []
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         return [Route("GET", prefix + "/events", self._all, "events while time was advanced")]
 
     async def _all(self, call: Call) -> Answer:
         return self.events
 
     def begin(self) -> None:
-        """Ignore all earlier changes."""
+        """Store the current state, so that `note` ignores earlier changes."""
         self._seen = self._look()
 
     def note(self, after_ms: int) -> None:
-        """Record the changes, with their time since `begin`."""
+        """Record the changes since the last call. `after_ms` is the time since `begin` in milliseconds."""
         seen, self._seen = self._seen, self._look()
         for subject in sorted({*seen, *self._seen}):
             before, now = seen.get(subject, {}), self._seen.get(subject, {})

@@ -1,4 +1,4 @@
-"""Apply a fault that `rule.py` chose for a request: an error, or a lost, changed or late response."""
+"""Faults for single requests: an error, a closed connection, or a lost, changed or delayed response."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from kafka_compat.errors import KafkaError
 
 @dataclass(slots=True, frozen=True)
 class Fault:
-    """A fault for one request."""
+    """A fault to inject into one request."""
 
     error: KafkaError | None = None
     """Error to return instead of handling the request."""
     is_dropped: bool = False
-    """Close the connection without handling the request."""
+    """Whether to close the connection without handling the request."""
     is_lost: bool = False
-    """Handle the request, but close the connection instead of sending the response."""
+    """Whether to handle the request, but close the connection instead of sending the response."""
     delay_ms: int = 0
     """Delay of the response in milliseconds."""
     amend: Callable[[Any], None] | None = None
-    """Function that changes the response."""
+    """Function that changes the response in place."""
     mangle: Callable[[bytes], bytes] | None = None
-    """Function that returns the bytes to send instead of the response, including its size field. If they are
-    shorter than the response, the connection is closed after them.
+    """Function that takes the encoded response, including its size field, and returns the bytes to send
+    instead. If it returns fewer bytes, the connection is closed after they are sent.
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:
-        """Serve a matching request with this fault (see api.stages.Middleware)."""
+        """Apply this fault to a request. This method is an api.stages.Middleware."""
         if self.error is not None:
             raise self.error
         if self.is_dropped:

@@ -39,14 +39,13 @@ _BODY = {
 
 
 class FaultRoutes:
-    """The routes for faults."""
+    """Routes that create, list, await and delete faults."""
 
     def __init__(self, rules: FaultRules, pulse: Pulse) -> None:
         self._rules = rules
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         path = prefix + "/faults"
         return [
             Route("POST", path, self._make, "add a fault: make requests fail", _BODY),

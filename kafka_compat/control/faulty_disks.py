@@ -1,7 +1,7 @@
-"""Simulate full, failing and slow disks for tests, between the log store and the file system.
+"""Simulated full, failed and slow disks for tests, in a layer between the log store and the file system.
 
-Reads of records continue on a full or slow disk, and fail on a failed disk. Files written by other processes
-and the metadata journal are not affected.
+Records can be read from a full or slow disk, but not from a failed one. Files written by other processes, and
+the metadata journal, are not affected.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 
 class DiskFault(NamedTuple):
-    """Fault of a log directory."""
+    """The simulated fault of a log directory."""
 
     is_full: bool = False
-    """Writes fail (ENOSPC)."""
+    """Whether writes fail with ENOSPC."""
     has_failed: bool = False
-    """Reads and writes fail (EIO)."""
+    """Whether reads and writes fail with EIO."""
     slow_ms: int = 0
     """Additional duration of each write and sync, in milliseconds."""
 
 
 class Disks:
-    """Disk faults of all brokers of a process, by log directory."""
+    """The simulated disk faults of a process's brokers, by log directory."""
 
     def __init__(self) -> None:
         self.faults: dict[str, DiskFault] = {}
 
     def before_write(self, path: str) -> None:
-        """Raise OSError if writes fail."""
+        """Raise OSError if the disk of `path` is full or has failed. Block for a while if it is slow."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             if fault.is_full:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             self._before(fault, path)
 
     def before_sync(self, path: str) -> None:
-        """Raise OSError if syncs fail."""
+        """Raise OSError if the disk of `path` has failed. Block for a while if it is slow."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             self._before(fault, path)
 
     def before_read(self, path: str) -> None:
-        """Raise OSError if reads fail."""
+        """Raise OSError if the disk of `path` has failed."""
         if self.faults and (fault := self._fault_of(path)) is not None and fault.has_failed:
             self._before(fault, path)
 
@@ -71,7 +71,7 @@ class Disks:
 
 
 class FaultyFile:
-    """A file on a disk with faults."""
+    """A file on a disk with simulated faults."""
 
     __slots__ = ("_disks", "_file", "_path")
 
@@ -166,14 +166,13 @@ _BODY = {
 
 
 class DiskFaults:
-    """Routes for disk faults. All respond with the state of the directories."""
+    """Routes that list, set and remove disk faults. They respond with the faults of all log directories."""
 
     def __init__(self, brokers: Sequence[Broker], disks: Disks) -> None:
         self._brokers = brokers
         self._disks = disks
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         path = prefix + "/disks"
         return [
             Route("GET", path, self._all, "log directories and their faults"),

@@ -1,4 +1,4 @@
-"""Hooks for the control API to replace a broker's clock, timers, disks and request handling."""
+"""Hooks for the control API: they replace a broker's clock, timers and disks, and intercept requests."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class FaultRules:
-    """Fault rules and other test manipulations of a process's brokers.
+    """The faults that tests have set for the brokers of a process.
 
-    The oldest active rule that matches a request applies, and its number of hits increases.
+    If several rules match a request, the oldest rule applies.
     """
 
     def __init__(self) -> None:
         self.disks = Disks()
         self.links = Links()
         self.held: dict[int, HeldBack] = {}
-        """Partitions that brokers do not fetch, by broker id."""
+        """Partitions that each broker does not fetch, by broker ID."""
         self.rules: dict[int, Rule] = {}
         self._last_number = 0
 
     def next_number(self) -> int:
-        """Return the number of the next rule. Numbers are not reused."""
+        """Return a new rule number. Numbers are never reused."""
         self._last_number += 1
         return self._last_number
 
@@ -48,7 +48,6 @@ class FaultRules:
             held.clear()
 
     def add(self, rule: Rule) -> None:
-        """Activate a rule."""
         self.rules[rule.number] = rule
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
@@ -64,7 +63,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """Hooks for brokers, and the state of the control API. Create it on the brokers' event loop."""
+    """Hooks for the brokers, and their state. Create this object on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()
@@ -73,7 +72,7 @@ class ControlHooks:
         self.recording = Recording(self.travel.clock.now_ms)
 
     def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
-        """Return the hooks of one broker. `pushed` receives the metrics that clients push."""
+        """Return the hooks for one broker. `pushed` receives the metrics that clients push."""
         return BrokerHooks(
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,

@@ -1,9 +1,9 @@
-"""Simulate network partitions between the brokers of a process, and paused brokers, for tests.
+"""Simulated network partitions between the brokers of a process, and paused brokers, for tests.
 
-Brokers identify themselves in each request (`broker-N` or, as the controller, `controller-N`).
+Requests from brokers are recognized by their client ID: `broker-N` or, for the controller, `controller-N`.
 
-A paused broker serves no requests. New connections, requests to other brokers and requests to the metadata
-store wait, and the broker's session expires if the pause takes too long. Work in progress is finished.
+A paused broker does not serve requests. New connections, and its own requests to other brokers and to the
+metadata store, wait; its session may expire. Operations in progress are finished.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class CoordinationLink:
-    """A broker's link to the metadata store shared by the brokers of its process. Tests may cut it.
+    """A broker's connection to the metadata store of its process. Tests can cut it.
 
-    While the link is cut, the broker's requests wait, and it receives no events. Its session expires for
-    other brokers after zookeeper.session.timeout.ms; the broker is notified of this when it reaches the store
-    again, as with ZooKeeper.
+    While the link is cut, the broker's requests wait, and it receives no events. Its session expires after
+    zookeeper.session.timeout.ms. As with ZooKeeper, the broker is notified of the expiration only after the
+    link is restored.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class CoordinationLink:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the link is cut now."""
+        """Whether the link is cut."""
         return not self._is_open.is_set()
 
     async def connect(self) -> MetadataStore:
-        """Open a new session as soon as the store is reachable."""
+        """Wait until the link works, then open a session and return it."""
         await self.reach()
         self._session = LinkedSession(self, await self._connect())
         return self._session
@@ -64,20 +64,20 @@ class CoordinationLink:
         await self._is_open.wait()
 
     def hear(self, call: Callable[[], None]) -> None:
-        """Deliver an event to the broker as soon as the link works."""
+        """Deliver an event to the broker by calling `call`, as soon as the link works."""
         if self.is_cut:
             self._unheard.append(call)
         else:
             call()
 
     def cut(self) -> None:
-        """Block all traffic until `mend`."""
+        """Cut the link until `mend` is called."""
         if not self.is_cut:
             self._is_open.clear()
             self._expiry = self._scheduler.call_later(self._timeout_ms, self._expire)
 
     def mend(self) -> None:
-        """Restore the link."""
+        """Restore the link, and deliver the events that occurred in the meantime."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -87,7 +87,7 @@ class CoordinationLink:
             call()
 
     async def expire(self) -> None:
-        """End the current session, as if the broker had been silent for too long."""
+        """Expire the current session, as if the broker had stopped sending heartbeats."""
         if self._session is not None and self._session.held.state is SessionState.CONNECTED:
             await self._session.held.expire()
 
@@ -96,7 +96,7 @@ class CoordinationLink:
 
 
 class LinkedSession(MetadataStore):
-    """A metadata store session over a link."""
+    """A metadata store session over a link that tests can cut."""
 
     def __init__(self, link: CoordinationLink, held: EmbeddedSession) -> None:
         self.held = held
@@ -148,7 +148,7 @@ _CLOSED = Fault(is_dropped=True)
 
 
 class Links:
-    """The links of all brokers of a process."""
+    """The connections of a process's brokers to each other and to the metadata store."""
 
     def __init__(self) -> None:
         self.cuts: set[frozenset[int]] = set()
@@ -158,12 +158,12 @@ class Links:
         """Brokers that a test cut off from the metadata store."""
         self.paused: dict[int, Broker] = {}
         self._sessions: dict[tuple[int, int], set[Session]] = {}
-        """Sessions from the first broker to the second."""
+        """Maps (client's broker ID, server's broker ID) to the sessions between the two brokers."""
 
     def through(
         self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
-        """Return the function with which a new broker connects to the store over its link."""
+        """Create a broker's link to the store, and return the function that connects over this link."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
@@ -182,7 +182,7 @@ class Links:
             known.difference_update([each for each in known if each.has_left])
             known.add(session)
         if sender in self.paused and session.line is not None:
-            # Serve the first request of a connection, because it has no effect. Later requests wait.
+            # Serve the first request on a connection, because it has no effect. Later requests wait.
             session.line.mute(_STILL_S)
         return None
 
@@ -195,19 +195,19 @@ class Links:
                     session.line.abort()
 
     def cut_coordination(self, broker_id: int) -> None:
-        """Cut a broker off from the metadata store."""
+        """Cut a broker's link to the metadata store."""
         self.cut_off.add(broker_id)
         self.coordination[broker_id].cut()
 
     def mend(self, broker_id: int) -> None:
-        """Restore all links of a broker, including the link to the store."""
+        """Restore all connections of a broker, including its link to the metadata store."""
         self.cuts = {pair for pair in self.cuts if broker_id not in pair}
         self.cut_off.discard(broker_id)
         if broker_id in self.coordination and broker_id not in self.paused:
             self.coordination[broker_id].mend()
 
     def pause(self, broker: Broker) -> None:
-        """Pause a broker."""
+        """Stop a broker from serving and sending requests until `resume` is called."""
         broker_id = broker.broker_id
         self.paused[broker_id] = broker
         broker.server.pause()
@@ -220,7 +220,7 @@ class Links:
             self.coordination[broker_id].cut()
 
     def resume(self, broker_id: int) -> None:
-        """Resume a broker."""
+        """Resume a broker, if it is paused."""
         broker = self.paused.pop(broker_id, None)
         if broker is None:
             return
@@ -243,7 +243,7 @@ class Links:
 
 
 def _sender(client_id: str | None) -> int | None:
-    """Return the id of the broker that sent the request, or None for other clients."""
+    """Return the ID of the broker that uses this client ID, or None if the client is not a broker."""
     for name in _NAMES:
         if client_id is not None and client_id.startswith(name) and client_id[len(name) :].isdecimal():
             return int(client_id[len(name) :])
@@ -251,14 +251,13 @@ def _sender(client_id: str | None) -> int | None:
 
 
 class BrokerFaults:
-    """Routes for brokers. All respond with the state of the broker."""
+    """Routes that pause, disconnect and reconnect brokers. They respond with the broker's faults."""
 
     def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
         self._brokers = brokers
         self._links = links
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         path = prefix + "/brokers"
         one = path + "/{broker}"
         return [

@@ -1,4 +1,4 @@
-"""Wait for conditions that depend on requests or coordinators' timers. A condition is checked after each
+"""Wait for conditions that depend on requests or coordinator timers. A condition is checked after each
 request and timer, not at intervals.
 """
 
@@ -12,7 +12,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, natural
 _TIMEOUT_MS = 10_000
 _TIMED_OUT = 408
 TIMEOUT = {"timeout_ms": f"integer: timeout in milliseconds (default: {_TIMEOUT_MS})"}
-"""Parameter of every route that waits."""
+"""Query parameter of all routes that wait."""
 
 
 class Pulse:
@@ -22,7 +22,7 @@ class Pulse:
         self._waiting: list[asyncio.Future[None]] = []
 
     def beat(self, _: object = None) -> None:
-        """Wake the waiters."""
+        """Wake all waiters, so that they check their conditions."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
@@ -30,7 +30,7 @@ class Pulse:
                     future.set_result(None)
 
     async def until(self, is_so: Callable[[], bool], timeout_ms: int) -> bool:
-        """Wait until the condition is true, and return whether it became true within `timeout_ms`."""
+        """Wait until `is_so()` is true, and return whether it became true within `timeout_ms`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while not is_so():
@@ -54,8 +54,8 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """Return the state when the condition holds. After `timeout_ms`, raise a BadCall with the text of
-        `late`.
+        """Wait until `is_so()` is true, and return `describe()`. Raises BadCall, with status 408 and the text
+        from `late`, if this takes longer than the call's timeout_ms.
         """
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):

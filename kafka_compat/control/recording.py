@@ -1,4 +1,4 @@
-"""Record requests of clients and the responses to them, for tests."""
+"""Recording of clients' requests, and of the responses to them, for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZE_MAX = 100_000
 """Maximum number of requests in a recording, which is kept in memory."""
 
 _LEFT_OUT = frozenset({"records"})
-"""Fields omitted from responses, because records may be large, or may still be in a file."""
+"""Response fields that are not recorded: records may be large, or still be in a file."""
 _SECRET = frozenset(
     {
         ApiKey.SASL_HANDSHAKE,
@@ -33,31 +33,31 @@ _SECRET = frozenset(
 
 Entry = dict[str, Any]
 """A recorded request: `number` (starting at 1, in order of arrival), `at_ms` (the broker's time of day),
-`connection` (numbered from 1), `client_id`, `api`, `version`, `request`, `response` (None: no response so
-far), and `answered_after` (the number of requests that had arrived before the response was sent).
+`connection` (numbered from 1), `client_id`, `api`, `version`, `request`, `response` (None if none has been
+sent), and `answered_after` (the number of requests that had arrived before the response was sent).
 """
 
 
 class Recording:
-    """Recording of the requests to all brokers of a process. It is empty until started."""
+    """The recorded requests to all brokers of a process, with their responses."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._is_on = False
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
-        """Maps the id() of a context, which exists until the response, to its recorded request."""
+        """Maps the id() of a request context, which exists until the response, to the recorded request."""
         self._connections: dict[Session, int] = {}
 
     # --- request hooks
 
     def came(self, ctx: StagedContext, request: Any) -> None:
-        """Record a request that is about to be handled."""
+        """Record a request before it is handled, if a recording is in progress."""
         session = ctx.caller.session
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
             return
         if session.line is None:
-            # Skip the web console, which is not a client.
+            # Skip requests from the web console, which is not a client.
             return
         entry = {
             "number": len(self._entries) + 1,
@@ -74,7 +74,7 @@ class Recording:
         self._unanswered[id(ctx)] = entry
 
     def answered(self, served: Served) -> None:
-        """Record the response."""
+        """Add a response to the recorded request."""
         entry = self._unanswered.pop(id(served.context), None)
         if entry is not None and served.response is not None:
             entry["response"] = to_json(served.response, _LEFT_OUT)
@@ -83,7 +83,6 @@ class Recording:
     # --- routes
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         path = prefix + "/recording"
         return [
             Route("POST", path, self._begin, "start recording requests and responses"),
@@ -103,7 +102,7 @@ class Recording:
         self.reset()
 
     def reset(self) -> None:
-        """Stop, and discard the recording."""
+        """Stop recording, and discard the recorded requests."""
         self._is_on = False
         self._entries = []
         self._unanswered = {}

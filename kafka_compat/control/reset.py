@@ -1,4 +1,4 @@
-"""Reset brokers between tests: delete all data of a test."""
+"""Control API route that deletes all data between tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT_MS = 30_000
 
 class Reset:
     """Route that deletes all topics, including the internal topics with groups and transactions, removes all
-    faults, and returns to real time.
+    faults and recordings, and returns to real time.
     """
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
@@ -25,7 +25,6 @@ class Reset:
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the route."""
         return [
             Route(
                 "POST",
@@ -48,14 +47,15 @@ class Reset:
         ids = {topic_id for _, topic_id in found}
 
         def are_gone() -> bool:
-            # Compare topic ids: a client that a test left open may have recreated a topic with the same name.
+            # Compare topic IDs, because a client that a test left open may have recreated a topic with the
+            # same name.
             return not any(
                 known.topic_id in ids
                 for broker in self._brokers
                 for known in broker.services.metadata.topics.values()
             )
 
-        # Wait, because the controller updates the brokers one after the other.
+        # Wait for all brokers, because the controller updates them one after the other.
         if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
             raise BadCall(f"some brokers have not deleted {', '.join(topics)} yet", UNAVAILABLE)
         self._hooks.travel.reset()
@@ -69,7 +69,7 @@ class Reset:
                 await controller.services.topics.delete(name, _TIMEOUT_MS)
             except KafkaError as error:
                 if error.code == ErrorCode.NOT_CONTROLLER:
-                    # Retry, because the broker's session has just ended.
+                    # Retry with the new controller, because this broker's session has just ended.
                     continue
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     problem = f"{name} cannot be deleted: {error.code.name} {error}"

@@ -1,7 +1,7 @@
-"""Rule of the control API: the requests to match, and the fault to apply. No I/O.
+"""Rules of the control API: which requests to match, and which fault to apply. No I/O.
 
-The subjects of a request (topics, groups, transactional ids) are found by field names, which are the same in
-all APIs.
+The topics, groups and transactional IDs of a request are found by field names, which are the same in all
+APIs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_
 
 _FLIPPED_MAX = 8
 _START_BYTES = 8
-"""Length of the size and the correlation id. They stay intact, so that a client can match the response."""
+"""Length of the size and correlation ID fields, which stay intact so that clients can match responses."""
 _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
 def cut(whole: bytes) -> bytes:
-    """Return the first half of a response."""
+    """Return the first half of an encoded response."""
     return whole[: len(whole) // 2]
 
 
 def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Return a function that flips one bit in up to eight bytes."""
+    """Return a function that flips one bit in each of up to eight bytes after a response's correlation ID."""
 
     def mangle(whole: bytes) -> bytes:
         return _flipped(whole, _START_BYTES, len(whole), chance)
@@ -47,7 +47,7 @@ def corrupt_records(
     is_due: Callable[[], bool],
     chance: random.Random,
 ) -> None:
-    """Corrupt the first batch of each partition in a Fetch response, so that its checksum fails."""
+    """In a Fetch response, corrupt each partition's first batch, if `is_meant` and `is_due` return True."""
     meant = {
         (subject.known_as, subject.partition)
         for subject in subjects
@@ -86,33 +86,33 @@ _FIELDS = {
     "group": frozenset(("group_id", "group", "groups_names", "key", "coordinator_keys")),
     "transactional_id": frozenset(("transactional_id", "transactional_ids", "key", "coordinator_keys")),
 }
-"""Criteria of a rule, with the request fields that may hold their values."""
+"""Maps each criterion of a rule to the request fields that may contain its value."""
 _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 
 @dataclass(slots=True)
 class Rule:
-    """A rule that applies a fault to at most `count` requests that match all criteria that are set."""
+    """A rule that applies a fault to matching requests. A criterion that is None matches all requests."""
 
     number: int
     fault: Fault
-    """The fault, if it applies to the request as a whole."""
+    """The fault to apply, unless `corrupts` is true."""
     asked: dict[str, Any]
-    """The rule in the form of the request that created it."""
+    """The body of the HTTP request that created the rule."""
     api: int | None = None
     version: int | None = None
     client_id: str | None = None
     broker: int | None = None
-    """Id of the broker that receives the request."""
+    """ID of the broker that receives the request."""
     partition: int | None = None
     named: dict[str, str] = field(default_factory=dict)
-    """Required subjects of the request, by the keys of `_FIELDS`."""
+    """Required topic, group and transactional ID of the request, by the keys of `_FIELDS`."""
     corrupts: bool = False
-    """Whether to corrupt bytes of responses or, for Fetch, of the records in them."""
+    """Whether to corrupt responses or, for Fetch, the records in them."""
     skip: int = 0
-    """Number of matching requests to skip first."""
+    """Number of matching requests to skip before the first hit."""
     count: int | None = None
-    """Maximum number of requests to hit; None: unlimited."""
+    """Maximum number of requests to hit, or None for no limit."""
     probability: float = 1.0
     chance: random.Random = field(default_factory=random.Random)
     hits: int = 0
@@ -153,7 +153,7 @@ class Rule:
         return self.fault
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """Return the fault that this rule applies to a request, or None if it does not match."""
+        """Return the fault that this rule applies to a request, or None if the rule does not apply."""
         if self._is_used_up or not self._fits(ctx, request):
             return None
         if self.corrupts and ctx.api_key is ApiKey.FETCH:
@@ -161,7 +161,7 @@ class Rule:
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """Return the fault for a Fetch request, which is hit only if the response contains records."""
+        """Return the fault for a Fetch request. A response without records does not count as a hit."""
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:
@@ -170,7 +170,6 @@ class Rule:
         return Fault(amend=amend)
 
     def _hit(self) -> bool:
-        """Count a matching request, and return whether it is hit."""
         if not self._is_due():
             return False
         self.hits += 1
@@ -181,7 +180,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Return whether a matching request is hit instead of skipped."""
+        """Count down `skip`, and return whether to hit the next matching request."""
         if self._is_used_up:
             return False
         if self.skip:
@@ -191,7 +190,7 @@ class Rule:
 
 
 def _values(message: Any, names: frozenset[str]) -> Iterator[str | UUID]:
-    """Yield the values of fields with these names, anywhere in a message."""
+    """Yield the text and UUID values of all fields with these names, at any depth of a message."""
     for spec in fields_of(type(message)):
         value = getattr(message, spec.name)
         if isinstance(value, str | UUID):

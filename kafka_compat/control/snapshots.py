@@ -20,33 +20,32 @@ from kafka_compat.storage.errors import StorageError
 _NOT_IMPLEMENTED = 501
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")
 _TIME = "kafka-compat-time"
-"""File with the amount by which time was advanced."""
+"""Name of the file that stores by how much time was advanced."""
 
 
 class SharedTree(Protocol):
-    """The metadata store that only the brokers of this process share."""
+    """The metadata store of the brokers of one process."""
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """Return the current files of the metadata."""
+        """Return the contents of the current metadata files, by file name."""
 
     async def return_to(self, name: str) -> None:
         """Restore the metadata and the brokers' log directories from a snapshot."""
 
 
 class Snapshots:
-    """Routes for snapshots. They run one operation at a time, and respond when it is done."""
+    """Routes for snapshots. They run one operation at a time, and respond when the operation is complete."""
 
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the metadata store of several brokers; None for a standalone broker."""
+        """`tree` is the metadata store of several brokers, or None for a standalone broker."""
         self._brokers = brokers
         self._tree = tree
         self._hooks = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the routes."""
         one = prefix + "/snapshots/{name}"
         return [
             Route(
@@ -81,7 +80,7 @@ class Snapshots:
             for broker in self._brokers:
                 # Prevent the creation and deletion of topics during the snapshot.
                 await stack.enter_async_context(broker.services.topics.lock)
-            # Do not await, so that all state is saved at the same moment.
+            # Do not await in this loop, so that all state is saved at the same moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
@@ -113,7 +112,7 @@ class Snapshots:
         suspended = [(broker, await broker.suspend()) for broker in self._brokers]
         for broker, sockets in suspended:
             # Drop waiting requests: a broker that briefly became controller while the previous controller was
-            # suspended may have sent requests with a controller epoch that is missing in the snapshot.
+            # suspended may have sent requests with a controller epoch that is missing from the snapshot.
             broker.drop_waiting(sockets)
         try:
             if self._tree is not None:

@@ -1,7 +1,7 @@
 """Find the partitions in a request, and build a response that fails only some of them.
 
-`api.error_response.ECHOES` lists the arrays with partitions in requests, and their places in responses. A
-partition in a Fetch session (KIP-227) also belongs to later requests of the session.
+`api.error_response.ECHOES` lists the arrays of partitions in requests, and the corresponding arrays in
+responses. The partitions of a Fetch session (KIP-227) are part of each request in the session.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 
 IsMeant = Callable[[str | None, int], bool]
-"""Function that returns whether a rule applies to a topic and a partition."""
+"""Whether a rule applies to a partition, given its topic's name (or None if unknown) and number."""
 
 
 class Subject(NamedTuple):
-    """A partition in a request. `known_as` is the topic's name or id, as in the request."""
+    """A partition in a request. `known_as` is the topic's name or ID, whichever the request contains."""
 
     topic: str | None
     partition: int
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """Yield the partitions in the request."""
+    """Yield the partitions in a request and, for Fetch, in its session."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
         return
@@ -43,8 +43,8 @@ def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
 def fail(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None] | None:
-    """Remove failing partitions from the request, and return a function that adds them to its response.
-    Return None if no other partitions remain, so that the entire request fails.
+    """Return a function that adds errors for the partitions selected by `is_meant` to the response. Except
+    for Fetch, remove these partitions from the request. Return None if no partitions would remain.
     """
     if ctx.api_key is ApiKey.FETCH:
         return _fail_fetched(ctx, request, error, is_meant)
@@ -146,7 +146,7 @@ def _fail_fetched(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None]:
     meant = [subject for subject in subjects(ctx, request) if is_meant(subject.topic, subject.partition)]
-    # Do not wait, because Fetch responses with errors are returned at once.
+    # Do not wait, because Kafka returns Fetch responses with errors immediately.
     request.max_wait_ms = 0
 
     def amend(response: Any) -> None:

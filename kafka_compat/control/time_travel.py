@@ -1,11 +1,11 @@
 """Advance simulated time for tests: the time of day, and the timers of coordinators.
 
-Time in the network layer (idle connections, waiting fetches) is not advanced: a client does not become idle
-because a test advanced the clock by seven days. The age of the client's heartbeats, however, follows the
+The timers of the network layer (idle connections, waiting fetches) are not advanced: a client does not become
+idle because a test advanced the clock by seven days. The age of the client's heartbeats, however, follows the
 coordinator's clock.
 
-Time advances from timer to timer, and waits until the work of each timer has finished, so that timers set by
-other timers also run at the right time.
+Time advances from timer to timer. The next timer is not reached until the work of the previous one has
+finished, so that timers set by timers also fire at the right time.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from collections.abc import Awaitable, Callable
 from kafka_compat.clock import SystemClock
 
 _STEPS_MAX = 200
-"""Maximum number of moments in one call of `advance`. Timers that are less than 1/200 of the distance apart
-fire in order at the same moment, because some timers fire every few seconds.
+"""Maximum number of steps in one call of `advance`, because some timers fire every few seconds. Timers that
+are less than 1/200 of the interval apart fire in the same step, in order.
 """
 _PASSES = 20
 """Number of event loop iterations after which the work that a timer triggered is done."""
 
 
 class TravellingClock:
-    """A clock whose time of day can be advanced or stopped. Its monotonic time is the machine's."""
+    """A clock whose time of day can be advanced or stopped. `monotonic_ms` follows the system clock."""
 
     def __init__(self) -> None:
         self._machine = SystemClock()
@@ -38,7 +38,7 @@ class TravellingClock:
         return machine_ms + self.ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """If `still`, let only `ahead_ms` change the time; otherwise, follow the machine's clock."""
+        """If `still`, stop the time of day, except for changes of `ahead_ms`. Otherwise, let it run."""
         self._stands_ms = self._machine.now_ms() if still else None
 
     def monotonic_ms(self) -> int:
@@ -46,7 +46,7 @@ class TravellingClock:
 
 
 class _Timer:
-    """A call at the time `at_ms`, which is reached in real time or by advancing the clock."""
+    """A call scheduled for `at_ms`, which is reached in real time or by advancing the clock."""
 
     __slots__ = ("_callback", "_handle", "at_ms")
 
@@ -65,7 +65,7 @@ class _Timer:
         self._handle = loop.call_later(delay_s, self.fire)
 
     def disarm(self) -> None:
-        """Cancel the wait, so that only a call of `fire` fires the timer."""
+        """Stop waiting in real time, so that only `fire` fires the timer."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -82,7 +82,7 @@ class _Timer:
 
 
 class TravellingScheduler:
-    """A LoopScheduler (coordinators.scheduler) whose clock can be advanced."""
+    """A coordinator_runtime.scheduler.Scheduler whose clock can be advanced or stopped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
         """`fired` is called after each timer."""
@@ -98,8 +98,8 @@ class TravellingScheduler:
         return machine_ms + self._ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """If `still`, fire timers only in `put_forward`. Otherwise, the machine's clock also fires timers,
-        and timers that are due fire immediately.
+        """If `still`, fire timers only in `put_forward`. Otherwise, timers also fire in real time, and timers
+        that are due fire immediately.
         """
         self._stands_ms = int(self._loop.time() * 1000) if still else None
         self._arm()
@@ -119,7 +119,7 @@ class TravellingScheduler:
         return timer
 
     def next_ms(self) -> int | None:
-        """Return the time of the next timer."""
+        """Return the time of the next timer, or None if no timer is active."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
@@ -133,7 +133,7 @@ class TravellingScheduler:
         self._arm()
 
     def _arm(self) -> None:
-        """Start the timers on the machine's clock, unless time stands still."""
+        """Let timers fire in real time, unless the clock is stopped."""
         now_ms = self.monotonic_ms()
         for at_ms, _, timer in self._timers:
             if self._stands_ms is not None:
@@ -143,29 +143,29 @@ class TravellingScheduler:
 
 
 class TimeTravel:
-    """The time of the brokers of one process."""
+    """The simulated time of the brokers of one process."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
-        """`fired` is called after each timer of a coordinator."""
+        """`fired` is called after each coordinator timer."""
         self.clock = TravellingClock()
         self.scheduler = TravellingScheduler(loop, fired)
         self._travelling = asyncio.Lock()
 
     def stand(self, *, still: bool) -> None:
-        """If `still`, advance time only in `advance`. Otherwise, time also follows the machine's clock, and
+        """If `still`, advance time only in `advance`. Otherwise, time also follows the system clock, and
         timers that are due fire immediately.
         """
         self.clock.stand(still=still)
         self.scheduler.stand(still=still)
 
     def reset(self) -> None:
-        """Return to the machine's time of day."""
+        """Return to the system time, and let the clock run."""
         self.clock.ahead_ms = 0
         self.stand(still=False)
 
     async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
-        """Advance the time. `at_rest` is awaited after each moment with due timers, with the elapsed
-        simulated time in ms.
+        """Advance the time by `by_ms`, from timer to timer. Await `at_rest` after each step, with the
+        simulated time that has elapsed, in milliseconds.
         """
         async with self._travelling:
             began_ms = self.scheduler.monotonic_ms()
@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # Include the real time that has passed since the last step.
+                # `step_ms` is the time until the next step: real time has passed since the previous step.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

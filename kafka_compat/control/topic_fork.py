@@ -1,9 +1,9 @@
 """Fork a topic: create a second topic with the current contents of the first, without copying records.
 
-All replicas must be on brokers of this process, so that their logs can be forked at one moment. The nodes of
+All replicas must be on brokers of this process, so that their logs can be forked at one moment. The znodes of
 the new topic are then written with the leaders, epochs and in-sync replicas of the original, and the
-controller assigns the partitions to the brokers. A node in the metadata store records an unfinished fork:
-after a crash, the next startup deletes its remains.
+controller assigns the partitions to the brokers. A znode records an unfinished fork, so that the next startup
+after a crash deletes it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ async def fork_topic(
     epochs, the producers' sequence numbers, aborted transactions, and settings. Open transactions of `source`
     are aborted in the fork, because no producer would end them.
 
-    `then` is called when the topic has leaders. When `fork_topic` returns, the fork survives a kill of the
-    brokers; after the flush that it starts, the fork also survives a failure of the machine. Raises
-    KafkaError.
+    `then` is awaited when the new topic has leaders. When `fork_topic` returns, the fork survives a kill of
+    the brokers. It survives a machine failure when the flush that `fork_topic` starts is complete. Raises
+    KafkaError if the topic cannot be forked.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
@@ -86,7 +86,7 @@ async def fork_topic(
 
 
 async def delete_unfinished_forks(store: MetadataStore) -> None:
-    """Let the controller delete the topics of forks that a crash interrupted."""
+    """Tell the controller to delete the topics of forks that a crash interrupted."""
     try:
         names = await store.children(znodes.UNFINISHED_FORKS)
     except NoNode:
@@ -98,8 +98,6 @@ async def delete_unfinished_forks(store: MetadataStore) -> None:
 
 
 class _Fork:
-    """A fork in progress."""
-
     def __init__(
         self, controller: Services, services: Mapping[int, Services], source: TopicMetadata, name: str
     ) -> None:
@@ -163,7 +161,7 @@ class _Fork:
         return log
 
     async def write_nodes(self) -> None:
-        """Write the topic to the store, with the leaders of the source."""
+        """Create the new topic in the metadata store, with the partition states of the source topic."""
         store, name = self._controller.store, self._name
         states = {index: await self._state(index) for index in self._replicas}
         has_config = await store.exists(znodes.config_path("topics", name)) is not None
@@ -182,7 +180,7 @@ class _Fork:
         return replace(state, partition_epoch=0)
 
     async def drop_logs(self) -> None:
-        """Remove the logs of a failed fork."""
+        """Delete the logs and settings of a failed fork."""
         for broker_id, services in self._services.items():
             keys = [(self._name, index) for index in self._held_by(broker_id)]
             await services.replicas.delete_all(keys)
@@ -207,13 +205,12 @@ _STATUS = {
 
 
 class Forks:
-    """Route that forks a topic. It responds when the fork is usable and survives a kill of the broker."""
+    """Route that forks a topic. It responds when the fork can be used and survives a kill of the broker."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """Return the route."""
         return [
             Route(
                 "POST",
@@ -265,8 +262,8 @@ def _groups(call: Call) -> list[str] | None:
 async def copy_positions(
     brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Copy the offsets of groups (None: all) from `source` to the topic `name`, and return the groups whose
-    offsets were copied. Raises KafkaError.
+    """Copy the offsets of groups (None: all groups) from topic `source` to topic `name`, and return the
+    groups that had offsets. Raises KafkaError if the groups are loading or offsets cannot be stored.
     """
     copied: list[str] = []
     for broker in brokers:

@@ -115,7 +115,7 @@ class CoordinatorRuntime(Generic[M, R]):
             is_done = True
 
         def on_error(error: Exception) -> None:
-            log.error("Background work on %s failed: %s", self._topic, error, exc_info=error)
+            log.error("A background task for %s failed: %s", self._topic, error, exc_info=error)
 
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
@@ -131,7 +131,8 @@ class CoordinatorRuntime(Generic[M, R]):
         def on_error(error: Exception) -> None:
             expected = isinstance(error, KafkaError)
             log.error(
-                "Could not load %s-%d: %s",
+                "Could not load %s-%d: %s. Its groups or transactions are unavailable; make another replica "
+                "the leader",
                 self._topic,
                 index,
                 error,

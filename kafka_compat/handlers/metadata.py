@@ -127,7 +127,8 @@ async def _with_new_topics(
     if asked > PARTITIONS_PER_REQUEST_MAX:
         # Create none of the topics, as in CreateTopics.
         log.warning(
-            "Created no topics for %s (topics: %d, partitions: %d): the limit per request is %d partitions",
+            "Did not create topics for %s (topics: %d, partitions: %d): the limit per request is %d "
+            "partitions",
             ctx.client_host,
             len(names),
             asked,

@@ -19,17 +19,17 @@ _BYTES: Final = 32
 
 
 class Sessions:
-    """Sessions of browsers that have presented the token: random ids in their cookies. Sessions are kept in
-    memory: after a restart of the broker, users must log in again. `now_s` is a monotonic clock.
+    """Sessions of browsers that have presented the token, with random IDs in their cookies. Sessions are kept
+    in memory: after a restart of the broker, users must log in again. `now_s` is a monotonic clock.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._used_s: dict[str, float] = {}
-        """Time of the last use of each session, the oldest first."""
+        """Maps each session ID to the time of its last use, the oldest first."""
 
     def open(self) -> str:
-        """Create a session. If there are too many, end the least recently used session."""
+        """Create a session, and return its ID. If there are too many, end the least recently used session."""
         if len(self._used_s) >= SESSIONS_MAX:
             del self._used_s[next(iter(self._used_s))]
         session = os.urandom(_BYTES).hex()
@@ -37,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Extend a session by IDLE_MAX_S, and return whether the session exists."""
+        """Return whether a session is valid. If so, extend it by IDLE_MAX_S."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False
@@ -50,14 +50,14 @@ class Sessions:
 
 
 class Refusal(NamedTuple):
-    """The reason for a rejection: HTTP status, and a text that states what is valid."""
+    """The reason for rejecting a request: the HTTP status, and a text that states what is valid."""
 
     status: int
     text: str
 
 
 class Guard:
-    """Access rules of one listener."""
+    """Access rules for an HTTP listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
         """Rules for `host`. With a `token`, clients must present the token, and may connect from anywhere."""
@@ -72,10 +72,10 @@ class Guard:
         for_browsers: bool = False,
         has_session: bool = False,
     ) -> Refusal | None:
-        """Return the reason to reject a request with these headers, or None if it is allowed.
+        """Return the reason to reject a request with these headers, or None if the request is allowed.
 
-        `for_anybody` means that the route requires no token. `for_browsers` means that pages of this listener
-        may request the route; a browser with `has_session` has presented the token.
+        `for_anybody` means that the route does not require a token. `for_browsers` means that pages of this
+        listener may request the route. `has_session` means that the browser has presented the token.
         """
         if for_browsers:
             if not _is_of_same_origin(headers):
@@ -100,7 +100,7 @@ class Guard:
         return scheme.lower() == "bearer" and self.is_token(given)
 
     def is_token(self, given: str) -> bool:
-        """Return whether this is the listener's token."""
+        """Return whether `given` is the listener's token."""
         return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
 
     @property
@@ -122,7 +122,7 @@ def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Return the host and port as in the Host header, or None for an opaque origin."""
+    """Return the host and port of an origin, as in the Host header, or None if the origin is opaque."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -137,7 +137,7 @@ def _host(header: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host is reachable from this machine only."""
+    """Return whether a host name or address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:

@@ -39,7 +39,7 @@ class HttpListener:
     """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Bind the configured address. Raises StartupError."""
+        """Bind the configured address. Raises StartupError if this fails or a required token is missing."""
         address = config.str(SETTING) or ""
         host, port = address_of(address)
         token = config.str("kafka.compat.http.token")
@@ -60,14 +60,11 @@ class HttpListener:
             raise StartupError(f"cannot listen on {SETTING}={address}: {reason}") from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        """URL of the listener."""
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
-        """Sessions of browsers that have presented the token."""
         # Include the port, because browsers share cookies between the ports of a host.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
-        """Routes by method and path."""
         self._disabled: Mapping[str, str] = {}
         self._runner: web.AppRunner | None = None
 
@@ -103,7 +100,7 @@ class HttpListener:
         await web.SockSite(self._runner, self._socket).start()
 
     async def close(self) -> None:
-        """Stop serving."""
+        """Stop serving, and close the socket."""
         if self._runner is not None:
             await self._runner.cleanup()
         self._socket.close()
@@ -157,7 +154,7 @@ class HttpListener:
                 headers = {
                     "Cache-Control": "no-store",
                     "Content-Security-Policy": answer.policy,
-                    # Allow the referrer, because forms would otherwise have a null origin.
+                    # Allow the referrer, because browsers would otherwise send forms with a null origin.
                     "Referrer-Policy": "same-origin",
                     "X-Content-Type-Options": "nosniff",
                 }
@@ -200,9 +197,9 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """Return the fields of a form. If a name is repeated, the last field counts."""
+    """Return the fields of a form. If a name is repeated, the last value is used."""
     try:
-        # Convert line ends, because browsers send \r\n.
+        # Convert line endings, because browsers send \r\n.
         return {
             name: value.replace("\r\n", "\n")
             for name, value in parse_qsl(
@@ -272,7 +269,7 @@ def _problem(web: Any, status: int, text: str) -> Any:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Parse the host and the port in the setting. Raises StartupError."""
+    """Return the host and the port in the listener's setting. Raises StartupError if it is invalid."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -284,8 +281,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """Serialize to JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in
-    parts, yielding to the event loop between parts.
+    """Serialize a response to JSON, formatted like json.dumps. Long lists in an object are serialized in
+    chunks, yielding to the event loop between chunks.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

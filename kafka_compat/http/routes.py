@@ -10,10 +10,9 @@ FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE = 403, 404, 409, 503
 
 
 class BadCall(Exception):
-    """The request cannot be fulfilled. The text states the reason and the valid values."""
+    """Raised for a request that cannot be fulfilled. The message states the reason and the valid values."""
 
     def __init__(self, message: str, status: int = 400) -> None:
-        """`status` is the HTTP status."""
         super().__init__(message)
         self.status = status
 
@@ -25,13 +24,13 @@ class Call(NamedTuple):
     """Values of the route's path parameters."""
     query: Mapping[str, str]
     body: Mapping[str, Any]
-    """The JSON object or form fields of the body; empty without one."""
+    """The JSON object or form fields in the body, or an empty mapping if there is no body."""
     is_form: bool = False
-    """Whether the body is from a browser's form. All values are then texts."""
+    """Whether the body is from a browser's form. All values are then strings."""
     host: str = ""
     """Address of the client."""
     session: str | None = None
-    """The browser's session if the listener has a token (see Sessions)."""
+    """ID of the browser's session (see Sessions), or None if it has none."""
 
 
 class Page(NamedTuple):
@@ -43,7 +42,7 @@ class Page(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A redirect of a browser. `session` is its new session; "" ends the current session."""
+    """A redirect. `session` is the ID of the browser's new session, or "" to end its session."""
 
     location: str
     session: str | None = None
@@ -56,9 +55,9 @@ class File(NamedTuple):
     content_type: str
     """Value of the Content-Type header."""
     max_age_s: int = 0
-    """Time that a browser may cache the response."""
+    """Number of seconds for which browsers may cache the response."""
     name: str = ""
-    """File name if a browser should download the file rather than show it. Must not need quotes."""
+    """Name under which browsers save the file instead of showing it. Must not need quotes."""
 
 
 class Stream(NamedTuple):
@@ -70,13 +69,13 @@ class Stream(NamedTuple):
 
 
 class NotNow(NamedTuple):
-    """A JSON-serializable response for a condition that is currently not met (status 503)."""
+    """A JSON response with status 503, for a condition that is not met yet."""
 
     body: Any
 
 
 Answer = Any
-"""Data for json.dumps, a Page, Redirect, File, Stream or NotNow; None for a response without a body."""
+"""Data for json.dumps, a Page, Redirect, File, Stream or NotNow, or None for a response without a body."""
 
 
 class Route(NamedTuple):
@@ -86,28 +85,28 @@ class Route(NamedTuple):
     path: str
     handle: Callable[[Call], Awaitable[Answer]]
     summary: str
-    """One line for the list of routes. Routes with an empty line are not listed."""
+    """One-line description for the list of routes. Routes without a description are not listed."""
     body: Mapping[str, str] = {}
     """Fields of the JSON body, each with its type and meaning, such as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
-    """Query parameters, in the same format."""
+    """Query parameters, in the format of `body`."""
     for_anybody: bool = False
     """Whether the route is also served without a token. It must reveal nothing confidential."""
     for_browsers: bool = False
-    """Whether the listener's pages may request the route, with a session instead of the token, and forms."""
+    """Whether the listener's pages may use the route, with forms, and with a session instead of the token."""
     login: str | None = None
     """Path to which browsers with neither token nor session are redirected."""
 
 
 def natural(text: str, name: str) -> int:
-    """Parse a non-negative integer in a path or query. Raises BadCall."""
+    """Parse a non-negative integer from a path or query. Raises BadCall if it is invalid."""
     if not (text.isascii() and text.isdecimal()):
         raise BadCall(f"{name}={text}: expected a whole number of at least 0")
     return int(text)
 
 
 def integer(call: Call, name: str, *, least: int) -> int:
-    """Return an integer in the body. Raises BadCall."""
+    """Return an integer from the body. Raises BadCall if it is missing, not an integer, or below `least`."""
     value = call.body.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadCall(f"{name}={value!r}: expected a whole number of at least {least}")

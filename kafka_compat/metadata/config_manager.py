@@ -85,12 +85,12 @@ class ConfigManager:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
         except MalformedNode as error:
-            log.error("Could not read the dynamic broker settings: %s; they stay unchanged", error)
+            log.error("Could not read the dynamic broker settings: %s; keeping the previous settings", error)
             return
         try:
             self._config.set_dynamic(default, broker)
         except ConfigError as error:
-            log.error("Ignored the dynamic broker settings: %s", error)
+            log.error("Ignored invalid dynamic broker settings: %s", error)
 
     async def reload(self) -> None:
         """Reload settings that were changed by a different broker, and publish the change."""
@@ -314,7 +314,7 @@ class ConfigManager:
                     key.parse(value)
                 usable[name] = value
             except ConfigError as error:
-                log.error("Ignored a stored setting of %s: %s", whom, error)
+                log.error("Ignored an invalid stored setting of %s: %s", whom, error)
         return usable
 
     async def _stored(self, entity_type: str, entity: str) -> dict[str, str]:

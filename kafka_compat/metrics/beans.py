@@ -12,7 +12,7 @@ from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags
 from kafka_compat.metrics.family import NO_LABELS, Family, Labels, Sample
 
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Quantiles of Kafka's distributions."""
+"""Quantiles that Kafka reports for distributions."""
 
 
 _QUOTAS: Final = {
@@ -22,7 +22,7 @@ _QUOTAS: Final = {
     "tokens": "ControllerMutation",
     "throttle-time": "Produce|Fetch|Request|ControllerMutation",
 }
-"""Maps attributes of clients with quotas to the types of their MBeans."""
+"""Maps the attributes of quotas to the types of their MBeans."""
 
 
 class Beans:
@@ -34,17 +34,17 @@ class Beans:
         self._sums: dict[tuple[Series, Labels, str], float] = {}
 
     def gauge(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
-        """Add a value that can increase and decrease."""
+        """Add a gauge: a value that can increase and decrease."""
         for series in self.dialect.gauges(bean):
             self._add(series, bean.help, self._labels(tags), value)
 
     def counter(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
-        """Add a count or a sum."""
+        """Add a counter: a count or sum that only increases."""
         for series in self.dialect.counters(bean):
             self._add(series, bean.help, self._labels(tags), value)
 
     def distribution(self, bean: Bean, count: int, ordered: Sequence[float], tags: Tags = NO_TAGS) -> None:
-        """Add a distribution of sorted samples; without samples, all quantiles are 0, as in Kafka."""
+        """Add a distribution of sorted samples. As in Kafka, all quantiles are 0 if there are no samples."""
         self.counter(bean, count, tags)
         samples = self._samples(self.dialect.quantiles(bean), bean.help)
         named = {self.dialect.label(tag): value for tag, value in tags.items()}
@@ -53,22 +53,20 @@ class Beans:
             samples.append((labels, quantile_of(ordered, float(quantile))))
 
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
-        """Add a value for the connections of a listener."""
+        """Add an attribute of a listener's connections."""
         labels = Labels.of({self.dialect.socket_label(tag): value for tag, value in tags.items()})
         known_as = attribute.removesuffix("_software").replace("_", "-")
         help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
 
     def attribute(self, type_name: str, attribute: str, value: float, tags: Tags = NO_TAGS) -> None:
-        """Add an attribute of an MBean such as kafka.server:type=transaction-coordinator-metrics."""
+        """Add an attribute of an MBean without a name, such as type=transaction-coordinator-metrics."""
         series = self.dialect.attribute(type_name, attribute)
         help_text = f"kafka.server:type={type_name},attribute={attribute}"
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Add the use of `resource` (Produce, Fetch, Request) by a client or by clients with a
-        shared quota.
-        """
+        """Add an attribute of a quota's use by a client, or by the clients that share the quota."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
         self._add(series, help_text, Labels.of(labels), value)
@@ -79,17 +77,17 @@ class Beans:
         self._add(self.dialect.idle, help_text, NO_LABELS, share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
-        """Add a metric without an MBean."""
+        """Add a metric that has no MBean in Kafka."""
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
-        """Return all families."""
+        """Return the metric families of all samples."""
         for (series, labels, help_text), value in self._sums.items():
             self._samples(series, help_text).append((labels, value))
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
     def _samples(self, series: Series, help_text: str) -> list[Sample]:
-        """Return the list of a family's samples. Samples that must not be summed are appended to the list."""
+        """Return a family's list of samples, to which samples that must not be summed can be appended."""
         return self._families.setdefault(series.name, (series, help_text, []))[2]
 
     def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:
@@ -103,7 +101,7 @@ class Beans:
 
 
 def quantile_of(ordered: Sequence[float], quantile: float) -> float:
-    """Return a quantile, interpolated as in Kafka's distributions, or 0 without samples."""
+    """Return a quantile of sorted samples, interpolated as in Kafka, or 0 if there are no samples."""
     if not ordered:
         return 0.0
     position = quantile * (len(ordered) + 1)

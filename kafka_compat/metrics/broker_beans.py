@@ -29,7 +29,7 @@ _RUNNING: Final = 3
 _LATE_MS: Final = 300_000
 """Time that a transaction may stay open beyond transaction.max.timeout.ms before it counts as late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
-"""Tags of the only network processor, because there is one event loop."""
+"""Tags of the only network processor: there is one event loop."""
 
 
 def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
@@ -146,7 +146,7 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
 
 
 def flushes(view: ClusterView, beans: Beans) -> None:
-    """Add the durations of syncs."""
+    """Add the durations of log flushes."""
     disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
@@ -159,23 +159,23 @@ _NAMES = {
     SessionState.EXPIRED: "Expires",
 }
 _NEVER = ("AuthFailures", "ReadOnlyConnects")
-"""Counts of events that cannot occur: a failed login aborts startup, and no session is read-only."""
+"""Counts of events that cannot occur: failed authentication aborts startup, and no session is read-only."""
 
 
 class ZooKeeperSessions:
-    """Changes of this process's ZooKeeper sessions, by Kafka's names, since the start of the HTTP listener.
+    """Counts of ZooKeeper session events in this process, by Kafka's names, since the HTTP listener started.
 
-    A check every second detects replaced sessions.
+    Call `look` every second to detect replaced sessions.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         """Create this object after the brokers have started."""
         self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
         self.requests = 0
-        """Number of requests of sessions that have ended."""
+        """Number of requests sent by sessions that have ended."""
         self._brokers = brokers
         self._heard: dict[int, ZooKeeperMetadataStore] = {}
-        """The observed session of each broker, by broker id."""
+        """The observed session of each broker, by broker ID."""
         self.look()
 
     @property
@@ -183,7 +183,7 @@ class ZooKeeperSessions:
         return bool(self._heard)
 
     def look(self) -> None:
-        """Observe new sessions."""
+        """Observe the sessions that were opened since the last call."""
         for broker in self._brokers:
             session = zookeeper_of(broker.services) if broker.is_running else None
             before = self._heard.get(broker.broker_id)
@@ -214,7 +214,7 @@ def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> N
 
 
 def idleness(beans: Beans, share: float, idle_s: float) -> None:
-    """Add the loop's recent idle `share`, as the idle ratio of network processors and request handlers."""
+    """Add the event loop's idle share as the idle ratio of network processors and request handlers."""
     beans.idle(share)
     beans.gauge(Bean("network", "SocketServer", "NetworkProcessorAvgIdlePercent"), share)
     beans.gauge(Bean("network", "Processor", "IdlePercent"), share, PROCESSOR)
@@ -231,7 +231,7 @@ def _fetch_sessions(name: str) -> Bean:
 
 
 def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add the metrics of compaction, if any broker has log.cleaner.enable.
+    """Add the metrics of compaction, if log.cleaner.enable is true for any broker.
 
     The values are from the last check or cleaning. With several brokers in one process, the maximum is
     reported, like Kafka's maximum over its cleaner threads.
@@ -258,13 +258,13 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def _recopied_percent(last: Sequence[Cleaning]) -> int:
-    """Return the percentage of the bytes read that were kept."""
+    """Return the percentage of bytes that the last cleanings kept."""
     written_bytes = sum(each.written_bytes for each in last)
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 
 
 def _idle_ms(each: RunningBroker) -> list[int]:
-    """Return the time since the last check of the logs, as a list that is empty before the first check."""
+    """Return the milliseconds since the last check of the logs, in a list that is empty before the first."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
         return []

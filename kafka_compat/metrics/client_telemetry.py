@@ -1,6 +1,6 @@
 """Metrics pushed by clients (KIP-714), exposed alongside the broker's own metrics.
 
-Each sample contains the client id and the instance id; `kafka_client_info` contains the other attributes.
+Each sample has the client ID and the instance ID as labels; `kafka_client_info` has the other attributes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class _Pushed(NamedTuple):
-    """Samples with the same name. Clients may disagree about the type."""
+    """The samples of the metrics with one name. Clients may push them with different types."""
 
     kinds: set[str]
     samples: list[tuple[PushedBy, Pairs, float]]
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
-    """Return the families, if any client pushes. `by_client=False` omits samples of individual clients."""
+    """Return the pushed metrics, if any. `by_client=False` omits the samples of individual clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []

@@ -1,4 +1,4 @@
-"""The cluster as known to the brokers of this process during one scrape or visit of the web console."""
+"""The cluster as known to the brokers of this process during one scrape or web console request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NoBrokerRuns(Exception):
-    """All brokers of this process are stopping or restarting."""
+    """Raised if all brokers of this process are stopping or restarting."""
 
 
 class RunningBroker(NamedTuple):
@@ -32,7 +32,7 @@ class RunningBroker(NamedTuple):
     requests: RequestCounts
     partitions: Counts
     cleaner: LogCleaner | None
-    """The log cleaner's statistics; None until there is a log to compact."""
+    """The log cleaner, or None until a log can be compacted."""
 
     @property
     def served(self) -> Iterable[int]:
@@ -50,7 +50,7 @@ def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
 
 
 def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
-    """Return a broker's current ZooKeeper connection, or None without ZooKeeper."""
+    """Return a broker's current ZooKeeper session, or None if it has none."""
     if not services.config.str("zookeeper.connect"):
         return None
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
@@ -60,7 +60,7 @@ def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
 
 
 class ClusterView:
-    """View of the cluster for one scrape or visit."""
+    """View of the cluster for one scrape or web console request."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         """Create a view. Raises NoBrokerRuns if no broker is running."""
@@ -68,7 +68,7 @@ class ClusterView:
         if not self.services:
             raise NoBrokerRuns
         self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
-        """Access to each broker's APIs, by broker id."""
+        """Access to each broker's APIs, by broker ID."""
         self.brokers = running_brokers(brokers)
         first = self.services[0]
         # Prefer the controller's view, because the controller learns of changes first.
@@ -80,8 +80,8 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Return a broker's advertised host and port, preferably at the listener with the same name as this
-        broker's first listener.
+        """Return a broker's advertised host and port, preferably for the listener named like this process's
+        first listener, or None if the broker has no endpoints.
         """
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
@@ -90,7 +90,7 @@ class ClusterView:
         return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:
-        """Yield the disks with log directories of this process."""
+        """Yield the disks of this process's log directories."""
         for services in self.services:
             yield from services.log_dirs.disks
 
@@ -109,9 +109,9 @@ class ClusterView:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """Return the partition if a broker of this process leads it, otherwise None."""
+        """Return the partition if a broker of this process leads it, or else None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # Prefer the latest epoch: an isolated broker may not know that another broker became leader.
+        # Prefer the latest leader epoch: an isolated broker may not know that another broker became leader.
         leading = [
             held
             for held in here
@@ -120,7 +120,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """Return a replica of a partition in this process, preferably the leader, or None."""
+        """Return a replica of a partition, preferably the leader, or None if this process has no replica."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

@@ -1,8 +1,8 @@
 """Kafka's metrics of the controller, and of the group and transaction coordinators.
 
 The controller's MBeans are kafka.controller:type=KafkaController, ControllerStats, ControllerEventManager and
-ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times cover all terms of
-a broker as controller.
+ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times include all terms
+in which a broker was the controller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import ClusterView
 
 _WITH_ZOOKEEPER: Final = 4
-"""Migration state of a cluster with metadata in ZooKeeper and no migration."""
+"""ZkMigrationState of a cluster that uses ZooKeeper and is not migrating."""
 
 
 def controller(view: ClusterView, beans: Beans) -> Steps[None]:
@@ -137,7 +137,7 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
 
 
 def loading(view: ClusterView, beans: Beans) -> None:
-    """Add the durations of the last loads of coordinators' partitions (ms); NaN before the first load."""
+    """Add the recent load times of coordinator partitions, in milliseconds, or NaN before the first load."""
     of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
     of_transactions: list[int] = []
     for services in view.services:

@@ -28,7 +28,7 @@ class Bean(NamedTuple):
     """A Kafka MBean, such as `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec`."""
 
     domain: str
-    """The domain without `kafka.`."""
+    """The domain, without the prefix `kafka.`."""
     type: str
     name: str
 
@@ -38,33 +38,33 @@ class Bean(NamedTuple):
 
 
 class Series(NamedTuple):
-    """The family of a sample."""
+    """The name and the type of a metric family."""
 
     name: str
     kind: str
 
 
 class Dialect(ABC):
-    """Rules for names, types and labels."""
+    """Rules for the names, types and labels of metrics."""
 
     @abstractmethod
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
-        """Return the series of a gauge, or of a partition's gauge if `bean` names a partition."""
+        """Return the series for a gauge."""
 
     @abstractmethod
     def counters(self, bean: Bean) -> tuple[Series, ...]:
-        """Return the series of a counter."""
+        """Return the series for a counter."""
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Return the series of a distribution, with one sample per value of the label `quantile`."""
+        """Return the series for a distribution, with one sample per value of the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:
-        """Return the series of a listener's attribute in kafka.server:type=socket-server-metrics."""
+        """Return the series for a listener's attribute in kafka.server:type=socket-server-metrics."""
 
     def attribute(self, type_name: str, attribute: str) -> Series:
-        """Return the series of an MBean with attributes and no name, such as
+        """Return the series for an attribute of an MBean without a name, such as
         kafka.server:type=group-coordinator-metrics. If no rule matches, the exporter's default name applies.
         """
         return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
@@ -75,10 +75,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def label(self, tag: str) -> str:
-        """Return the name of a label."""
+        """Return the label name for an MBean property."""
 
     def socket_label(self, tag: str) -> str:
-        """Return the name of a label of socket attributes."""
+        """Return the label name for an MBean property of socket-server-metrics."""
         return self.label(tag)
 
     @property
@@ -121,7 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # Follow the example's second rule; its first parses `Produce, user=U` as the resource.
+        # Follow the example's second rule, because its first parses `Produce, user=U` as the resource.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 

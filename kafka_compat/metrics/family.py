@@ -20,7 +20,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Labels:
-    """The labels of samples."""
+    """A set of labels for samples."""
 
     __slots__ = ("pairs", "text")
 

@@ -1,6 +1,6 @@
 """The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
-Leaders in other processes are queried only for partitions with committed offsets, since requests cost time.
+Leaders in other processes are queried only for partitions with committed offsets, because requests cost time.
 The results are not cached, because this process is not notified of records that compaction removed. Leaders
 that do not respond in time are omitted.
 """
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 3.0
-"""Time limit of the queries. Prometheus waits for ten seconds by default."""
+"""Timeout of the queries in seconds. Prometheus waits for ten seconds by default."""
 _AT_ONCE = 16
 _BATCHES_MAX = 64
 """Maximum number of marker batches that are skipped to find a record."""
 
 GroupPartition = tuple[str, str, int]
-"""A group at a topic's partition."""
+"""A group, and the topic and number of a partition."""
 
 
 class RemoteLag(NamedTuple):
-    """A group's lag at a partition. `since_ms` is the timestamp of the first uncommitted record: None without
-    uncommitted records, UNKNOWN_MS if the timestamp is unknown.
+    """A group's lag for a partition. `since_ms` is the timestamp of the first uncommitted record, None if all
+    records are committed, or UNKNOWN_MS if the timestamp is unknown.
     """
 
     committed: int
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Return the lags reported by leaders in other processes; empty for a standalone broker."""
+    """Return the lags reported by leaders in other processes. Empty for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -151,7 +151,7 @@ async def _since_ms(
 
 
 class Lag(NamedTuple):
-    """A group's lag at a partition; None for unknown values."""
+    """A group's lag for a partition. Unknown values are None."""
 
     committed: int
     records: int | None
@@ -164,11 +164,11 @@ class _Known(NamedTuple):
     end_offset: int
     """End of the scanned range."""
     record: TimestampOffset | None
-    """The first record; None if the range contains only transaction markers."""
+    """The first record, or None if the range contains only transaction markers."""
 
 
 class RecordTimes:
-    """Cache of the timestamps of the first uncommitted records of groups, kept between scrapes.
+    """Cache of the timestamps of groups' first uncommitted records, kept between scrapes.
 
     An entry is valid until records are removed from the log (compaction, retention, truncation). A scrape
     therefore reads records only for changed offsets.
@@ -189,7 +189,7 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Return the timestamp of the first uncommitted record, or None without uncommitted records. The
+        """Return the timestamp of the first uncommitted record, or None if all records are committed. The
         timestamp is negative if the record has none. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
@@ -213,12 +213,12 @@ class RecordTimes:
 
 
 class GroupLags:
-    """The lags of one scrape or visit."""
+    """The lags of groups for one scrape or web console request."""
 
     def __init__(
         self, view: ClusterView, times: RecordTimes, remote: Mapping[GroupPartition, RemoteLag]
     ) -> None:
-        """`remote` contains the lags reported by other leaders."""
+        """`remote` contains the lags reported by leaders in other processes."""
         self._view = view
         self._times = times
         self._remote = remote

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 
 class Health:
-    """Health of this process's brokers, which have started."""
+    """Health checks for the brokers of this process."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
-        """Return the health routes."""
         return [
             Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
             Route(

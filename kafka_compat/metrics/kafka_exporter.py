@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.group_lag import GroupLags
 
 _AT_ONCE = 50
-"""Partitions between two yields, about 500 µs."""
+"""Number of partitions between two yields, which take about 500 µs."""
 
 NOT_COMMITTED: Final = -1
 
 
 class _Table:
-    """Rows of samples: labels, and a value for each family in `columns`, which maps name suffixes to help
-    texts. A value of None means no sample.
+    """Rows of samples: labels, and one value for each family. `columns` maps the name suffixes of the
+    families to their help texts. A value of None does not add a sample.
     """
 
     def __init__(self, prefix: str, columns: Mapping[str, str]) -> None:
@@ -164,7 +164,7 @@ class KafkaExporter:
     def _add_group_topic(
         self, group_id: str, progress: GroupProgress, topic: TopicMetadata
     ) -> Steps[int | None]:
-        """Add a group at a topic with its committed offsets, and return its lag in time."""
+        """Add a group's rows for one topic, and return the group's largest lag in milliseconds."""
         name = topic.name
         of_both = Labels((("consumergroup", group_id), ("topic", name)))
         committed_sum = 0

@@ -23,16 +23,16 @@ class Second(NamedTuple):
     at_s: float
     """Time of a monotonic clock."""
     busy_s: float
-    """CPU time of the loop's thread so far."""
+    """CPU time of the event loop's thread so far."""
     counts: Sequence[int]
-    """Counters at that time."""
+    """Values of the counters at `at_s`."""
 
 
 class LoopWatch:
     """Monitor of the event loop, from `start` to `stop`."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
-        """`counted` returns the counters for `rates`. `pace` is called with the length of each second."""
+        """`counted` returns the counters for `rates`. `pace` is called each second, with its exact length."""
         self.stalls = 0
         self.stalled_s = 0.0
         self._counted = counted
@@ -43,28 +43,26 @@ class LoopWatch:
         self._began_s = self._busy_before_s = 0.0
 
     def start(self) -> None:
-        """Start watching."""
         self._began_s, self._busy_before_s = time.monotonic(), self.busy_s
         self._seconds.append(self._second(time.monotonic()))
         self._look_again(time.monotonic())
 
     def stop(self) -> None:
-        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
 
     @property
     def busy_s(self) -> float:
-        """CPU time of the loop's thread so far."""
+        """CPU time of the event loop's thread so far."""
         return time.thread_time()
 
     @property
     def idle_s(self) -> float:
-        """Idle time of the loop's thread since the start."""
+        """Idle time of the event loop's thread since `start`."""
         return max(time.monotonic() - self._began_s - (self.busy_s - self._busy_before_s), 0.0)
 
     def idle(self) -> float:
-        """Return the idle share of the loop's thread in the last minute, from 0 to 1."""
+        """Return the idle share of the event loop's thread in the last minute, from 0 to 1."""
         first, now_s = self._seconds[0], time.monotonic()
         took_s = now_s - first.at_s
         return 1.0 if took_s <= 0 else min(max(1 - (self.busy_s - first.busy_s) / took_s, 0.0), 1.0)

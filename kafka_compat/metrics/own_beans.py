@@ -39,7 +39,7 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add the numbers of waiting requests, and the bytes of records by method of sending."""
+    """Add the number of waiting requests, and the fetched bytes by send method (copied or sendfile)."""
     replicas = [each.services.replicas for each in brokers]
     parked = sum(len(one.delayed_fetches) + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
@@ -56,8 +56,6 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 class _Proc(NamedTuple):
-    """This process's values in /proc."""
-
     open_fds: int
     started_s: float
     virtual_bytes: int
@@ -68,7 +66,7 @@ class _Proc(NamedTuple):
 
 def _proc() -> _Proc | None:
     """Read /proc, or return None on other systems. Call this function in another thread, because counting
-    descriptors takes long.
+    file descriptors can take a long time.
     """
     try:
         open_fds = len(os.listdir(_PROC / "fd"))

@@ -2,7 +2,7 @@
 
 Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
 type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
-are of partitions. Their families are created one by one, so that only one is in memory at a time.
+are for partitions. Their families are created one by one, so that only one is in memory at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOVES: Final[Tags] = {"clientId": "ReplicaAlterLogDirs"}
 
 
 class Fetching(NamedTuple):
-    """A replica fetcher of a broker of this process."""
+    """A replica fetcher of a broker in this process."""
 
     each: RunningBroker
     leader_id: int
@@ -35,12 +35,12 @@ class Fetching(NamedTuple):
 
     @property
     def client_id(self) -> str:
-        """The client id, in the format of Kafka's thread names."""
+        """The client ID, in the format of Kafka's thread names."""
         return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
 
 
 def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
-    """Yield all replica fetchers."""
+    """Yield the active replica fetchers of these brokers."""
     for each in brokers:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
@@ -73,7 +73,7 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     manager = "ReplicaFetcherManager"
     beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
     beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
-    # Count partitions that should be followed, but have a fenced epoch or a failed disk.
+    # Count partitions that should be fetched, but have a fenced epoch or a failed disk.
     beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
     # Report 0, because a failing fetcher retries the same partitions.
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
@@ -88,7 +88,7 @@ def throttled(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add moves between log directories, and the lag of their copies."""
+    """Add the metrics of moves between log directories: the largest lag of a copy."""
     max_lag = 0
     for each in brokers:
         logs = each.services.log_dirs.logs
@@ -102,8 +102,8 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Return each followed partition's lag in records at the leader's last response. With two followers in
-    this process, return the greater lag.
+    """Return the lag in records of each followed partition, at the leader's last response. If several brokers
+    of this process follow a partition, return the largest lag.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
@@ -119,7 +119,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
 
 
 def _address(one: Fetching) -> dict[str, str]:
-    """Return the leader's address for brokers, in one label, as in the exporter's rules."""
+    """Return a label with the leader's inter-broker address, as in the exporter's rules."""
     services = one.each.services
     leader = services.metadata.brokers.get(one.leader_id)
     listener = services.config.inter_broker_listener
@@ -132,7 +132,7 @@ def _of(type_name: str, name: str) -> Bean:
 
 
 _AT_ONCE: Final = 100
-"""Partitions between two yields, about 100 µs."""
+"""Number of partitions between two yields, which take about 100 µs."""
 
 
 class Held(NamedTuple):
@@ -141,7 +141,7 @@ class Held(NamedTuple):
     labels: Labels
     partition: Partition
     replicas: int
-    """Number of replicas if this is the leader; otherwise 0, as in Kafka."""
+    """Number of replicas if this replica is the leader, or else 0, as in Kafka."""
 
 
 def held_partitions(view: ClusterView) -> Steps[list[Held]]:

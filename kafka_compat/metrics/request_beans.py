@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Time that responses wait in a queue: always 0, because complete responses are written at once."""
+"""Time that responses wait in a queue: always 0, because complete responses are written immediately."""
 
 
 def _requests(name: str) -> Bean:
@@ -96,7 +96,7 @@ def _times(brokers: Sequence[RunningBroker], beans: Beans, name: str, count: int
 
 
 def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """Add BrokerTopicMetrics summed over all topics, and of each topic with traffic."""
+    """Add BrokerTopicMetrics, summed over all topics and for each topic with traffic."""
     for each in brokers:
         _topic(beans, each.partitions.total(), NO_TAGS)
         for number, (name, of_topic) in enumerate(list(each.partitions.topics.items())):
@@ -106,7 +106,7 @@ def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
 
 
 def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
-    """Add a topic. As in Kafka, events that never occurred have no samples."""
+    """Add the metrics of a topic. As in Kafka, events that never occurred have no samples."""
     values = {
         "MessagesInPerSec": counts.records_in,
         "BytesInPerSec": counts.bytes_in,
@@ -139,7 +139,7 @@ _RATES: Final[Mapping[str, str]] = {
 
 
 def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """Add type=Produce, Fetch, Request and ControllerMutation of clients with quotas that have sent requests.
+    """Add the quota use of clients: the MBean types Produce, Fetch, Request and ControllerMutation.
 
     With several brokers, quota use is summed, and the longest throttle time is reported.
     """

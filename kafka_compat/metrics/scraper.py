@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Scraper of this process's brokers, with their counters. Reads their state at the time of a scrape."""
+    """Scraper of this process's brokers. Each scrape reads their current state."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Create the scraper on the event loop of the started brokers. `pushed`: the clients' metrics, or
-        None.
-        """
+        """Create this on the event loop of started brokers. `pushed` contains the metrics from clients."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
@@ -66,7 +64,7 @@ class Scraper:
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
-        """Return the cluster as currently known to the brokers. Raises NoBrokerRuns."""
+        """Return the current view of the cluster. Raises NoBrokerRuns if no broker is running."""
         return ClusterView(self._brokers)
 
     async def families(

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
-"""Points between two yields, about 300 µs."""
+"""Number of points between two yields, which take about 300 µs."""
 POINTS_MAX: Final = 5_000
-"""Maximum points of a request, 300 kB before compression, because receivers limit the size of requests."""
+"""Maximum number of points in a request (300 kB uncompressed), because receivers limit request sizes."""
 
 Point = tuple["Family", "Sample"]
 
 
 def points_of(families: Iterable[Family]) -> Iterator[Point]:
-    """Return all samples, each with its family."""
+    """Return an iterator over all samples, each with its family."""
     return ((family, sample) for family in families for sample in family.samples)
 
 
@@ -42,7 +42,6 @@ class Request:
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
-        """Number of points in the request."""
         self._started_ns = started_ns
         self._now_ns = now_ns
         self._message = ExportMetricsServiceRequest()
@@ -53,7 +52,7 @@ class Request:
         self._scope.scope.name = _SCOPE
 
     def fill(self, points: Iterator[Point]) -> Steps[bool]:
-        """Add points, and return whether the request is full and points may remain."""
+        """Add points until the request is full. Return whether it is full, so that points may remain."""
         last: Family | None = None
         data_points: Any = None
         started_ns = 0
@@ -72,7 +71,7 @@ class Request:
         return self.points >= POINTS_MAX
 
     def _new(self, family: Family) -> Any:
-        """Add a family's metric to this request, and return its points."""
+        """Add a family's metric to this request, and return its list of points."""
         from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 
         metric = self._scope.metrics.add(name=family.name, description=family.help)
@@ -83,7 +82,7 @@ class Request:
         return metric.sum.data_points
 
     def body(self) -> Steps[bytes]:
-        """Return the request, compressed with gzip."""
+        """Encode the request, and return it compressed with gzip."""
         data = self._message.SerializeToString()
         compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
         return compressed

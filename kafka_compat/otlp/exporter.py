@@ -1,6 +1,6 @@
 """Push the metrics of this process's brokers at intervals: scrape, encode, send, wait.
 
-A push is split into requests of some thousand points, since receivers limit the size of a request. Each
+A push is split into requests with a few thousand points, because receivers limit the size of a request. Each
 request is encoded after the receiver has accepted the previous request, to save memory. An unresponsive
 receiver does not delay other work: the exporter waits at most REQUEST_S for a response.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_S: Final = 10.0
-"""Timeout of a request, OTLP's default."""
+"""Request timeout in seconds, OTLP's default."""
 _SERVICE: Final = "kafka-compat"
 _HEADERS: Final = {
     "Accept": "application/x-protobuf",
@@ -40,7 +40,7 @@ _HEADERS: Final = {
 
 
 class OtlpExporter:
-    """Exporter for the brokers of one process."""
+    """OTLP exporter for the brokers of one process."""
 
     def __init__(self, settings: OtlpSettings) -> None:
         """Create the exporter before the brokers, because their counters begin at startup."""
@@ -64,7 +64,7 @@ class OtlpExporter:
         await asyncio.to_thread(_import)
         while True:
             began_s = clock_s()
-            # Skip this push, because all brokers are stopping or restarting.
+            # Skip the push if all brokers are stopping or restarting.
             with contextlib.suppress(NoBrokerRuns):
                 self._schedule.note(await self._push(scraper, scraper.look()))
             await asyncio.sleep(self._schedule.pause_s(clock_s() - began_s))
@@ -111,7 +111,7 @@ def _import() -> None:
 
 
 def _resource(view: ClusterView) -> dict[str, str]:
-    """Return the attributes of this process, whose brokers together are one instance."""
+    """Return the OTLP resource attributes of this process, whose brokers together are one instance."""
     cluster_id = view.metadata.cluster_id
     ids = ",".join(str(each) for each in sorted(services.broker_id for services in view.services))
     return {

@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Result of a push: the reason for a failure or None; the number of rejected points, and the reason."""
+    """The result of a push. `failure` is None for success; `reason` is why `refused` points were rejected."""
 
     failure: str | None = None
     refused: int = 0
@@ -38,14 +38,14 @@ class Schedule:
         self._refuses = False
 
     def pause_s(self, took_s: float) -> float:
-        """Return the time to wait after a push with this duration."""
+        """Return the number of seconds to wait after a push that took `took_s`."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
-        # Do not retry immediately, even if the failure took long.
+        # Do not retry immediately, even if the failed push took a long time.
         return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
 
     def note(self, outcome: Outcome) -> None:
-        """Record the result of a push."""
+        """Record the result of a push, and log it according to rule 3."""
         if outcome.failure is not None:
             self._failures += 1
             if self._failures == 1:

@@ -16,7 +16,7 @@ ENDPOINT: Final = "kafka.compat.otlp.endpoint"
 HEADERS: Final = "kafka.compat.otlp.headers"
 INTERVAL_MS: Final = "kafka.compat.otlp.interval.ms"
 _PATH: Final = "/v1/metrics"
-"""The default path of collectors for metrics."""
+"""Default path for metrics in collectors."""
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _EXPECTED: Final = "expected an address such as http://127.0.0.1:4318/v1/metrics"
 
@@ -31,7 +31,7 @@ class OtlpSettings(NamedTuple):
 
 
 def otlp_settings(config: BrokerConfig) -> OtlpSettings:
-    """Return the settings of a broker with an OTLP endpoint. Raises StartupError."""
+    """Return the OTLP settings of a broker that has an endpoint. Raises StartupError if they are invalid."""
     endpoint = config.str(ENDPOINT) or ""
     if not has_otlp():
         raise StartupError(
@@ -55,7 +55,7 @@ def _without_query(url: str) -> str:
 
 
 def _headers(config: BrokerConfig) -> dict[str, str]:
-    """Parse OTEL_EXPORTER_OTLP_HEADERS' format: name=value,name=value, with percent-encoded values."""
+    """Parse the format of OTEL_EXPORTER_OTLP_HEADERS: name=value,name=value, with percent-encoded values."""
     found: dict[str, str] = {}
     for item in (config.str(HEADERS) or "").split(","):
         name, equals, value = item.partition("=")

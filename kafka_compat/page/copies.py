@@ -37,11 +37,11 @@ class Copy:
 
 
 class Copies:
-    """Latest copies of topics in this process. A shutdown cancels copies in progress."""
+    """The most recent copies of topics in this process. `close` cancels copies in progress."""
 
     def __init__(self) -> None:
         self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
-        """Newest first."""
+        """The remembered copies, newest first."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:

@@ -10,7 +10,7 @@ from kafka_compat.decoding.plain import FORMATS, NotSo, bytes_of
 from kafka_compat.http.routes import BadCall
 
 EMPTY: Final = "empty"
-"""Format of a key or value of zero bytes."""
+"""Format for a key or value of zero bytes."""
 CONTENT_FORMATS: Final = (*FORMATS, EMPTY)
 
 
@@ -56,7 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """Return a key or value, parsed in the format `….as`, or None if empty. Raises BadCall if invalid."""
+    """Parse a key or value in the format `NAME_as`. Return None if it is empty. Raises BadCall if invalid."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
@@ -73,7 +73,7 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, bytes | None]]:
-    """Parse headers: lines of `name: value` (or `name`, for null), an object, or pairs. Raises BadCall."""
+    """Parse headers: `name: value` lines (`name`: null), an object, or pairs. Raises BadCall on errors."""
     given = body.get(name) or []
     if isinstance(given, str):
         pairs: list[Any] = [_line(line) for line in given.split("\n") if line.strip()]

@@ -12,7 +12,6 @@ QUERY: Final[Mapping[str, str]] = {
     "sort": "string: column to sort by; with a leading -, descending",
     "page": "integer: page of 100 rows, from 1",
 }
-"""Query parameters of a list."""
 ROWS: Final = 100
 
 Row = dict[str, Any]
@@ -39,7 +38,7 @@ def listed(
     name: str = "name",
 ) -> Listing:
     """Return the page of the list that the query selects. `columns` maps sortable columns to fields of rows,
-    `default` is the default of `sort`, and `q` filters by the field `name`. Raises BadCall.
+    `default` is the default of `sort`, and `q` filters by the field `name`. Raises BadCall on errors.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")

@@ -42,7 +42,7 @@ class Rates:
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
-        """Discard all samples, because the logs were recreated."""
+        """Discard all samples."""
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:
@@ -68,7 +68,7 @@ class Rates:
 
 
 def record_counts(cluster: ClusterView) -> Steps[Counts]:
-    """Sum up the end offsets of all topics, yielding to the event loop."""
+    """Return each topic's number of partitions that this process leads, and the sum of their end offsets."""
     found: dict[str, tuple[int, int]] = {}
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
@@ -94,7 +94,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Buffer of the last log lines. Calls `refused` with the host and the reason of each denied operation."""
+    """Buffer of the latest log lines. Calls `refused` with host and reason for each denied operation."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()
@@ -142,22 +142,18 @@ class Observed:
     """State that the web console keeps between requests."""
 
     def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
-        """Start observing. Call this on the brokers' event loop while the brokers run."""
+        """Start observing. Call this on the brokers' event loop while the brokers are running."""
         self._brokers = brokers
         self.registry = registry
-        """Client of the schema registry, with cached schemas; None if no registry is configured."""
+        """Client of the schema registry, with cached schemas, or None if no registry is configured."""
         self.remote = RemoteLeaders()
         """Sizes and offsets of partitions that other processes lead."""
         self.copies = Copies()
-        """Background copies of topics."""
         self.rates = Rates()
-        """Write rates of topics."""
         self.times = RecordTimes()
-        """Timestamps of the first records that groups have not committed."""
+        """Timestamps of groups' first uncommitted records."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
-        """Rejected clients, with reasons."""
         self.log = LogLines(self.refusals.note)
-        """The last lines of the log."""
         for broker in brokers:
             broker.subscribe(self._on_metadata)
 
@@ -167,7 +163,7 @@ class Observed:
             self.times.forget_topic(topic.name)
 
     def servers(self) -> list[tuple[int, Server]]:
-        """Return the ids and servers of the running brokers."""
+        """Return the IDs and servers of the running brokers."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
     def cluster(self) -> ClusterView:

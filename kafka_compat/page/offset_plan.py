@@ -29,13 +29,13 @@ class Extent(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The change in one partition. `old` is None if the group has no committed offset."""
+    """The offset change for one partition. `old` is None if the group has no committed offset."""
 
     topic: str
     partition: int
     old: int | None
     new: int | None
-    """None if the new offset cannot be determined; `note` contains the reason."""
+    """The new offset, or None if it cannot be determined. `note` then contains the reason."""
     start: int | None
     end: int | None
     note: str
@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """Yield the change in each partition. `number` is the offset or the shift. `extents` contains the reason
-    in place of an unknown extent; `at_time` contains the first offset at or after the time, or None.
+    """Yield the change for each partition. `number` is the offset or the shift. `extents` contains a reason
+    instead of an unknown extent. `at_time` contains the first offset at or after the time, or None.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

@@ -17,7 +17,7 @@ _NO_REGISTRY: Final = "no schema registry is configured: set kafka.compat.schema
 
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
-    """Return the Source that reads the topic's partitions."""
+    """Return a Source for the topic's partitions. With `committed`, it reads only committed records."""
     cluster = visit.cluster
     known = {each.partition: each for each in topic.partitions}
 
@@ -38,7 +38,7 @@ def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
 async def shown(
     visit: Visit, records: Sequence[Found], show_key: str, show_value: str
 ) -> list[dict[str, Any]]:
-    """Return rows of records, with keys and values decoded in the given formats."""
+    """Return the records as table rows, with keys and values decoded in the given formats."""
     contents: list[bytes | None] = []
     if show_key in (AUTO, SCHEMA):
         contents += [each.key for each in records]

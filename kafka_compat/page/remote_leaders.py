@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 3.0
 _FRESH_S: Final = 3.0
-"""Maximum age of a report that is reused."""
+"""Maximum age of a reused report, in seconds."""
 _LOG_DIRS_VERSION: Final = 2
 _AT_ONCE: Final = 500
 
@@ -38,7 +38,7 @@ _NOTHING: Final = RemoteReport({}, {}, [])
 
 
 class RemoteLeaders:
-    """Client of the leaders in other processes. Concurrent requests share one query."""
+    """Client for the leaders in other processes. Concurrent requests share one query."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()

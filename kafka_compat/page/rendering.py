@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NOTHING: Final = "–"
-"""Displayed in place of an unknown value."""
+"""Placeholder for unknown values."""
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -82,7 +82,7 @@ def percent(share: float | None) -> str:
 
 
 def shown(value: object) -> str:
-    """Format a value, with a dash for None and for an empty text."""
+    """Format a value, with a dash for None and for an empty string."""
     return NOTHING if value is None or value == "" else str(value)
 
 
@@ -147,7 +147,7 @@ _TABS: Final = {
     ),
     "group": (Entry("/group", "Members and lag"), Entry("/offsets", "Change offsets", writes=True)),
 }
-"""Tabs of topics and groups; their pages have the parameter `name`."""
+"""Tabs of topics and groups. Their pages have the query parameter `name`."""
 
 
 def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
@@ -156,7 +156,7 @@ def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
 
 
 class Templates:
-    """The compiled templates. Create this in a thread: compiling takes as long as a broker's startup."""
+    """The compiled templates. Create this object in a thread: compiling takes as long as broker startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -179,7 +179,7 @@ class Templates:
             self.environment.get_template(name)
 
     def render(self, template: str, context: Mapping[str, Any]) -> Steps[str]:
-        """Render a page, yielding to the event loop."""
+        """Render a template to a page, yielding to the event loop."""
         whole: list[str] = []
         for pieces in batched(self.environment.get_template(template).generate(context), _PIECES_AT_ONCE):
             whole += pieces

@@ -43,8 +43,8 @@ FIELD: Final = "form_token"
 
 
 class Forms:
-    """Protection against cross-site requests. Each form contains a token that other sites cannot know. It
-    belongs to a session or, without sessions, to all users of the web console.
+    """Protection against cross-site requests. Each form contains a token that other sites cannot know. The
+    token belongs to a session or, without sessions, to all users of the web console.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,6 @@ class Site:
         )
 
     def routes(self) -> list[Route]:
-        """Return the routes of the web console."""
         routes = [
             self._route("GET", "/", self._to_first),
             self._route("GET", ROOT, self._to_first),

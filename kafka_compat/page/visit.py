@@ -23,8 +23,8 @@ from kafka_compat.security.principal import Principal
 
 
 class Rights:
-    """Permissions of a request, the same as for a client with the web console's principal and the browser's
-    address. Without an authorizer, all operations are allowed.
+    """Permissions of a request: those of a client with the web console's principal and the browser's address.
+    Without an authorizer, all operations are allowed.
     """
 
     def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
@@ -49,7 +49,7 @@ class Rights:
         return self.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
-        """Raise BadCall unless an operation is allowed."""
+        """Raise BadCall unless an operation is allowed, and write the decision to the audit log."""
         if self._authorizer is not None and not self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name
         ):
@@ -68,12 +68,12 @@ class Rights:
 CLIENT_ID: Final = "kafka-compat-page"
 PATIENCE_S: Final = 30.0
 _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH))
-"""APIs whose errors are handled by the views."""
+"""APIs whose response errors are handled by the views."""
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
     """Send a request to a broker of this process, which handles it like a client's, and return the response.
-    Raises TimeoutError, and BadCall if the response has an error for the entire request.
+    Raises TimeoutError if there is no response in time, or BadCall if the entire request fails.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -90,7 +90,7 @@ async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, requ
 T = TypeVar("T")
 
 ROOT: Final = "/ui"
-"""Path of the web console."""
+"""URL path of the web console."""
 
 
 class Visit:
@@ -109,7 +109,6 @@ class Visit:
         self.cluster = cluster
         self.rights = rights
         self.observed = observed
-        """State that the web console keeps between requests."""
         self.query = query
         self.body = body
         self.may_write = may_write
@@ -140,7 +139,7 @@ class Visit:
     ) -> Any:
         """Send a request with these fields to a broker of this process or to `broker_id`, and return the
         response. `version` defaults to the newest version of this broker. Raises BadCall if the broker does
-        not respond.
+        not respond, or rejects the entire request.
         """
         request = request_class(key)(**fields)
         services = self._services_of(broker_id)
@@ -198,11 +197,11 @@ class View(NamedTuple):
     see: Callable[[Visit], Awaitable[Data]]
     title: str
     summary: str
-    """Description in one line, for the list of routes."""
+    """One-line description for the list of routes."""
     below: str = ""
     """Path of the page's menu entry, if it differs from `path`."""
     query: Mapping[str, str] = {}
-    """Parameters, in the format of a Route's parameters."""
+    """Query parameters, in the format of Route.query."""
 
     @property
     def menu(self) -> str:
@@ -210,7 +209,7 @@ class View(NamedTuple):
 
     @property
     def template(self) -> str:
-        """Name of the template."""
+        """File name of the template."""
         return f"{self.path[1:].replace('-', '_')}.html"
 
 
@@ -224,7 +223,7 @@ class Shown(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Result of an action that redirects to `path`, a path under /ui with its query (`path_of`)."""
+    """Result of an action that redirects to `path`, a path under /ui with its query (see `path_of`)."""
 
     data: Data
     path: str
@@ -237,7 +236,7 @@ class Action(NamedTuple):
     act: Callable[[Visit], Awaitable[Shown | Done]]
     summary: str
     body: Mapping[str, str]
-    """Fields, in the format of a Route's body."""
+    """Fields, in the format of Route.body."""
 
 
 class Download(NamedTuple):

@@ -83,7 +83,7 @@ class ClientQuotas:
                 stored = await stored_settings(self._store, f"/config/{path}")
                 quotas = {key: float(value) for key, value in stored.items() if key in known}
             except ValueError as error:
-                log.error("Ignored the quotas of %s: %s", path, error)
+                log.error("Ignored invalid quotas in /config/%s: %s. Set the quotas again", path, error)
                 continue
             if quotas:
                 found.append((entity, quotas))

@@ -330,7 +330,8 @@ class Follower:
         elif item.state is State.END:
             if answer.offset < partition.log.log_end_offset:
                 log.warning(
-                    "Truncated %s from offset %d to offset %d, the end of its uncleanly elected leader's log",
+                    "Truncated %s from offset %d to offset %d, the log end offset of its leader: an unclean "
+                    "leader election lost records",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -342,7 +343,8 @@ class Follower:
         else:
             if answer.offset > partition.log.log_end_offset:
                 log.warning(
-                    "Restarted the log of %s (end offset %d) at offset %d, where the leader's log starts",
+                    "Restarted the log of %s (log end offset %d) at offset %d, the log start offset of its "
+                    "leader",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -361,7 +363,7 @@ class Follower:
             item.state = State.END
             self._look_at_all_ms = 0
         elif code == ErrorCode.FENCED_LEADER_EPOCH:
-            log.info("Stopped fetching %s: leader epoch %d is out of date", item.partition, item.leader_epoch)
+            log.info("Stopped fetching %s: leader epoch %d is outdated", item.partition, item.leader_epoch)
             self._drop(item)
         elif code in _EARLY:
             log.info("The leader of %s is not ready (error %d)", item.partition, code)

@@ -364,7 +364,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
             log.warning(
-                "Truncated %s to offset %d, below high watermark %d", self, offset, self.high_watermark
+                "Truncated %s to offset %d, below its high watermark %d", self, offset, self.high_watermark
             )
         self.log.truncate_to(offset)
         self._truncated()
@@ -442,7 +442,9 @@ class Partition:
             return  # LeaderAndIsr has already changed the state, or will change it.
         if answer.is_for_now:
             code = answer.error.name
-            log.warning("Controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code)
+            log.warning(
+                "The controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code
+            )
             self._propose(proposal.isr)
             return
         before = len(self.isr)

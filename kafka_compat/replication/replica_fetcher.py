@@ -200,7 +200,7 @@ class ReplicaFetcher:
                 await self._disconnect()
             except Exception:
                 # Continue after any error, because the partitions would otherwise have no fetcher.
-                log.exception("Fetching from broker %d failed; retrying", self._leader_id)
+                log.exception("Could not fetch from broker %d; retrying", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:

@@ -269,7 +269,9 @@ class ReplicaManager:
         if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
             self._high_watermarks.pop(key, None)
-            logger.warning("Renamed the directory of %s-%d to %s: it has the ID of another topic", *key, path)
+            logger.warning(
+                "Renamed the directory of %s-%d to %s: it contains the ID of a different topic", *key, path
+            )
 
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None

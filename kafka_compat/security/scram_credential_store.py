@@ -67,7 +67,9 @@ class ScramCredentials:
                 try:
                     iterations = await self._iterations(name)
                 except MalformedNode as error:
-                    log.error("Ignored the credentials of user %r: %s", name, error)
+                    log.error(
+                        "Ignored invalid credentials of user %r: %s. Set the password again", name, error
+                    )
                     continue
                 if iterations:
                     listed.append(Listed(name, iterations))

@@ -59,7 +59,12 @@ class Users:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
                     # Do not log the stored text, because passwords could be guessed from it.
-                    log.error("User %r cannot log in with %s: %s is malformed", name, mechanism, path)
+                    log.error(
+                        "User %r cannot log in with %s: %s is malformed. Set the password again",
+                        name,
+                        mechanism,
+                        path,
+                    )
         if credentials:
             self._credentials[name] = credentials
         else:

@@ -73,7 +73,7 @@ class ClientInstance:
 
     @property
     def shown_for_ms(self) -> int:
-        """Time for which the pushed metrics are current."""
+        """Time in milliseconds for which pushed metrics are current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
@@ -96,12 +96,12 @@ class ClientInstances:
     def __init__(
         self, new_id: Callable[[], UUID], max_bytes: int, instances_max: int = INSTANCES_MAX
     ) -> None:
-        """`max_bytes` is the maximum size of a push as received."""
+        """`max_bytes` is the maximum size of a push before decompression."""
         self._new_id = new_id
         self._max_bytes = max_bytes
         self._instances_max = instances_max
         self._known: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        """Instances in the order of their last requests, the oldest first."""
+        """Instances in the order of their latest requests, the oldest first."""
         self._subscriptions: Collection[Subscription] = ()
         self._version = 0
 
@@ -109,12 +109,12 @@ class ClientInstances:
         return len(self._known)
 
     def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
-        """Replace the subscriptions."""
+        """Replace all subscriptions."""
         self._subscriptions = subscriptions
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Return the id (a new id for NOBODY) and its subscription."""
+        """Process GetTelemetrySubscriptions. Return the ID (new if NOBODY), and the instance or an error."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -128,7 +128,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """Process PushTelemetry. Return the instance (None: reserved id), and whether to accept its push."""
+        """Process PushTelemetry. Return the instance (None for a reserved ID) and the error code."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)

@@ -27,13 +27,13 @@ _NAME_MAX: Final = 200
 _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
-"""Maximum number of characters of all labels of a series."""
+"""Maximum total length of the labels of a series, in characters."""
 _AROUND: Final = 4
-"""Characters added to a label name and value: `="",`."""
+"""Number of characters that each label adds to its name and value: `="",`."""
 _FIELDS_MAX: Final = 250_000
 """Maximum number of Protobuf fields. A series with three labels has about twenty fields."""
 _DELTA: Final = 1
-"""Delta in OTLP's AggregationTemporality."""
+"""AGGREGATION_TEMPORALITY_DELTA in OTLP."""
 
 IDENTITY: Final = ("client_id", "client_instance_id")
 """Labels that the broker adds to every sample."""
@@ -42,11 +42,11 @@ ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "c
 
 
 Pairs = tuple[tuple[str, str], ...]
-"""Names and values of labels."""
+"""Label names and values."""
 
 
 class PushRefused(Exception):
-    """The payload cannot be read. `is_too_large` means that the decompressed payload exceeds the limit."""
+    """Raised if a payload cannot be read. `is_too_large` means that it has too many bytes or fields."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason)
@@ -67,8 +67,8 @@ class Sample(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """The content of a push. `left_out` counts omitted series: series beyond `series_max`, series with very
-    long labels, histograms, and non-monotonic deltas.
+    """A decoded push. `left_out` is the number of omitted series: series beyond `series_max`, series with
+    very long labels, histograms, and non-monotonic deltas.
 
     `about` contains the resource attributes of the client, as labels.
     """
@@ -79,7 +79,7 @@ class Pushed(NamedTuple):
 
 
 def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
-    """Decode a push of at most `max_bytes` after decompression. Raises PushRefused."""
+    """Decode a push. Raises PushRefused if it is invalid, or exceeds `max_bytes` after decompression."""
     data = _parsed(_decompressed(metrics, compression_type, max_bytes))
     samples: list[Sample] = []
     left_out = 0
@@ -166,8 +166,8 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
 
 
 def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
-    """Return the labels sorted by name. Long values are truncated; labels that exceed `text_max` characters
-    in total are omitted.
+    """Return the labels, sorted by name. Long values are truncated. Labels beyond a total of `text_max`
+    characters are omitted.
     """
     found: Pairs = ()
     for name, value in sorted(labels.items()):

@@ -28,7 +28,7 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 _SHARE_OF_ONE: Final = 10
 
 Series = tuple[str, "Pairs"]
-"""The name of a metric family, and the labels."""
+"""The name of a metric family, and the labels of a series."""
 
 
 def has_otlp() -> bool:
@@ -60,9 +60,9 @@ class PushedMetrics:
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
         """Clients in the order of their last pushes, the oldest first."""
         self.series = 0
-        """The number of series."""
+        """Number of stored series."""
         self.left_out = 0
-        """The number of series dropped so far."""
+        """Number of series dropped so far."""
         self._has_warned = False
 
     @property
@@ -73,7 +73,7 @@ class PushedMetrics:
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """Store the push of a client. Its metrics are current for `shown_for_ms`."""
+        """Store a push from a client. Its metrics are current for `shown_for_ms`."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)
@@ -117,8 +117,9 @@ class PushedMetrics:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "Ignored metrics of client {%s} (series: %d): histograms, or over its limit, a tenth of "
-                "kafka.compat.client.metrics.series.max=%d. /metrics counts further ignored series",
+                "Ignored metrics of client {%s} (series: %d): they are histograms, or exceed the limit per "
+                "client, a tenth of kafka.compat.client.metrics.series.max=%d. Further ignored series are "
+                "counted in /metrics",
                 ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,
                 self._series_max,
@@ -131,5 +132,5 @@ class PushedMetrics:
             self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
-        """Return the clients with current metrics."""
+        """Return the metrics of all clients, in the order of their last pushes."""
         return list(self._clients.values())

@@ -32,12 +32,12 @@ async def resource_names(store: MetadataStore, watch: stores.Watch | None = None
 
 
 async def resource_settings(store: MetadataStore, name: str) -> dict[str, str]:
-    """Return the settings of a resource, if it exists. Raises MalformedNode or MetadataStoreError."""
+    """Return a resource's settings ({} if it does not exist). Raises MalformedNode or MetadataStoreError."""
     return await stored_settings(store, _path(name))
 
 
 async def put_resource(store: MetadataStore, name: str, settings: Mapping[str, str]) -> None:
-    """Store all settings of a resource, or delete it if there are none. Raises MetadataStoreError."""
+    """Store a resource's settings, or delete it if `settings` is empty. Raises MetadataStoreError."""
     path = _path(name)
     await store.ensure(znodes.CLIENT_METRICS)
     change: list[stores.Operation] = [stores.SetData(znodes.CLIENT_METRICS, b"")]

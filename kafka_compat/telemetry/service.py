@@ -31,7 +31,7 @@ _GROWTH_MAX: Final = 4
 
 
 class ClientTelemetry:
-    """The client telemetry of one broker. The store is read at the first client's request."""
+    """The client telemetry of one broker. Subscriptions are loaded at the first request of a client."""
 
     def __init__(
         self, store: MetadataStore, tasks: Tasks, clock: Clock, pushed: PushedMetrics, max_bytes: int
@@ -73,7 +73,7 @@ class ClientTelemetry:
                 if settings:
                     subscriptions.append(subscription(settings))
             except (MalformedNode, KafkaError) as error:
-                log.error("Ignored client metrics subscription %s: %s", name, error)
+                log.error("Ignored invalid client metrics subscription %s: %s", name, error)
         self._instances.subscribe(subscriptions)
 
     def _changed(self, event: Event) -> None:
@@ -87,11 +87,11 @@ class ClientTelemetry:
     # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Return the subscription of a client. See ClientInstances.ask."""
+        """Process GetTelemetrySubscriptions, like ClientInstances.ask."""
         return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
 
     def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:
-        """Process a push, and return the response."""
+        """Process PushTelemetry, and return the error code."""
         now_ms = self._clock.monotonic_ms()
         instance, error = self._instances.push(instance_id, client, push, now_ms)
         if error or instance is None or not metrics:

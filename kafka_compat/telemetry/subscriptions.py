@@ -42,7 +42,7 @@ ABOUT: Final = {
 
 
 class Client(NamedTuple):
-    """The attributes of a client other than its instance id, by the names of selectors."""
+    """The attributes of a client, except its instance ID. The fields have the names of the selectors."""
 
     client_id: str | None
     client_software_name: str
@@ -56,7 +56,7 @@ _SELECTORS: Final = (INSTANCE_ID, *Client._fields)
 
 
 class Subscription(NamedTuple):
-    """One subscription resource. `metrics` contains name prefixes."""
+    """A subscription resource. `metrics` contains name prefixes."""
 
     metrics: frozenset[str]
     interval_ms: int
@@ -72,7 +72,7 @@ class Subscription(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The subscription of one client instance. Its id changes whenever its content does."""
+    """The combined subscription of one client instance. Its ID changes with its metrics and interval."""
 
     subscription_id: int
     metrics: tuple[str, ...]
@@ -80,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Client) -> Wanted:
-    """Combine all matching subscriptions: the union of their metrics at the shortest interval."""
+    """Combine matching subscriptions: all their metrics, at the shortest interval (at most five minutes)."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
     for subscription in subscriptions:

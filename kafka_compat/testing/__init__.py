@@ -1,6 +1,6 @@
 """Brokers for tests, in one line: `with KafkaBroker() as broker: …` (docs/testing.md).
 
-No broker code is imported here: the broker runs in its own process. The simulation imports it on demand.
+This package does not import broker code: brokers run in processes, and the simulation imports code on demand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Start and stop one broker, or a cluster of several, for tests."""
+"""Start and stop a broker, or a cluster of brokers, for tests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _READ_BYTES = 65536
 
 
 class BrokerFailed(RuntimeError):
-    """A broker failed to start or stop; the text ends with its last output."""
+    """Raised if a broker fails to start or stop. The message ends with the broker's last output."""
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data, which exits with the current process."""
+    """A `kafka-compat serve` process with temporary data. It exits with the current process."""
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
         self.settings = dict(settings)
@@ -47,14 +47,14 @@ class BrokerProcess:
 
     @property
     def child(self) -> subprocess.Popen[bytes]:
-        """The process. Raises RuntimeError before the first start."""
+        """The current or last process. Raises RuntimeError before the first start."""
         if self._child is None:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         return self._child
 
     @property
     def log(self) -> str:
-        """The standard error output so far; empty after `end`."""
+        """The process's standard error output so far, or an empty string after `end`."""
         if self._log.closed:
             return ""
         text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
@@ -79,8 +79,7 @@ class BrokerProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=own_processes.environment(),
-            # In its own session, the broker does not receive Ctrl-C. The tests handle it, and then end the
-            # broker.
+            # Start a new session, so that only the tests receive Ctrl-C. They then end the broker.
             start_new_session=True,
         )
         try:
@@ -157,12 +156,12 @@ def _text(value: object) -> str:
 
 
 _LOWEST, _HIGHEST = 10_000, 30_000
-"""First port to try, below the ephemeral ports, which clients could take between two starts of a broker."""
+"""Range of ports for brokers, below the ephemeral ports, which clients could use between two starts."""
 _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find `count` consecutive free ports of 127.0.0.1, and return the first. Raises OSError."""
+    """Find `count` consecutive free ports on 127.0.0.1, and return the first. Raises OSError if not found."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -207,9 +206,8 @@ async def _in_thread(function: Callable[[], T]) -> T:
 class KafkaBroker:
     """A broker on a free port of 127.0.0.1, in its own process, which exits with the current process.
 
-    The object is a synchronous and an asynchronous context manager. `settings` contains broker settings by
-    Kafka's names. Data and port survive `stop`, `kill` and `start`; the data are deleted at the end of the
-    context.
+    Use it with `with` or `async with`. `settings` contains broker settings by Kafka's names. The data and the
+    port are kept by `stop`, `kill` and `start`. The data is deleted at the end of the `with` block.
     """
 
     def __init__(
@@ -231,7 +229,6 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """Return the port to bind: 0, for any free port."""
         return 0
 
     # --- addresses and process
@@ -253,7 +250,7 @@ class KafkaBroker:
 
     @property
     def pid(self) -> int:
-        """Process id of the current or last process."""
+        """Process ID of the current or last process."""
         return self._process.child.pid
 
     @property
@@ -263,12 +260,12 @@ class KafkaBroker:
 
     @property
     def log(self) -> str:
-        """Log since this object was created."""
+        """The broker's log since this object was created."""
         return self._process.log
 
     @property
     def control(self) -> Control:
-        """Control API, for operations that clients cannot perform, such as advancing time."""
+        """Client of the control API, for operations without a Kafka API, such as advancing time."""
         if self._control is None:
             raise RuntimeError("the broker was not started, or its settings disable the control API")
         return self._control
@@ -305,7 +302,7 @@ class KafkaBroker:
 
     def reset(self) -> None:
         """Delete all topics, groups and transactions, remove faults, and return to real time. Settings and
-        producer ids are kept. A stopped broker is started.
+        producer IDs are kept. If the broker is stopped, start it first.
         """
         if not self.running:
             self.start()
@@ -323,34 +320,34 @@ class KafkaBroker:
         return self
 
     def _keep_ports(self) -> None:
-        """Use the same ports at the next start, because clients use them."""
+        """Use the current ports at the next start, because clients know them."""
         self._process.settings["listeners"] = ",".join(
             f"{name}://{at['host']}:{at['port']}" for name, at in self._brokers[0]["listeners"].items()
         )
 
     def stop(self) -> None:
-        """Stop gracefully (SIGTERM): all data is on disk for the next start. Raises BrokerFailed."""
+        """Stop the broker gracefully (SIGTERM), and keep its data for the next start. Raises BrokerFailed."""
         self._process.stop()
 
     def kill(self) -> None:
-        """Kill the process (`kill -9`)."""
+        """Kill the broker's process (`kill -9`), and keep its data for the next start."""
         self._process.kill()
 
     def pause(self) -> None:
-        """Pause the process, including its control API, until `resume` (SIGSTOP)."""
+        """Pause the broker's process (SIGSTOP), including its control API, until `resume` is called."""
         self._process.child.send_signal(SIGSTOP)
 
     def resume(self) -> None:
-        """Resume the process."""
+        """Resume the broker's process (SIGCONT)."""
         self._process.child.send_signal(SIGCONT)
 
     def restart(self) -> None:
-        """Stop gracefully, and start."""
+        """Stop the broker gracefully, and start it. Raises BrokerFailed."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """End the broker, and delete its data."""
+        """End the broker's process, and delete its data."""
         self._process.end()
 
     def __enter__(self) -> Self:
@@ -371,7 +368,7 @@ class KafkaBroker:
 
 
 class KafkaCluster(KafkaBroker):
-    """Several brokers in one process, with replication and leader changes. Broker ids start at 1."""
+    """Several brokers in one process, with replication and leader elections. Broker IDs start at 1."""
 
     def __init__(
         self,
@@ -381,7 +378,7 @@ class KafkaCluster(KafkaBroker):
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """`brokers` is the number of brokers. The other parameters are those of KafkaBroker."""
+        """`brokers` is the number of brokers. The other parameters are as in KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
         super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)
@@ -390,5 +387,5 @@ class KafkaCluster(KafkaBroker):
         return ["--brokers", str(self._count)]
 
     def _first_port(self) -> int:
-        """Find consecutive ports for all brokers, so that the next start can use the same ports."""
+        """Return the first of consecutive free ports for all brokers. The next start uses the same ports."""
         return adjacent_ports(self._count)

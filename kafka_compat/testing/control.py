@@ -1,4 +1,4 @@
-"""Python client of the control API of a broker under test."""
+"""Python client for the control API of a broker under test."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _TIMEOUT_S = 60.0
 
 
 class ControlFailed(RuntimeError):
-    """A failed operation, with the broker's message."""
+    """Raised if an operation fails. The message is the broker's."""
 
 
 class Control:
-    """Client of a broker's control API. Each call sends one request. Thread-safe."""
+    """Thread-safe client for a broker's control API. Methods raise ControlFailed if the request fails."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        """URL of the control API, for requests of your own."""
+        """URL of the broker's HTTP listener, for your own requests."""
         self._api = place(url).below(_PREFIX)
 
     def now_ms(self) -> int:
@@ -35,31 +35,29 @@ class Control:
     def advance(self, by: timedelta | float) -> int:
         """Advance the broker's time by a timedelta or a number of seconds, and return the new time of day in
         milliseconds. Before this call returns, retention is applied, and sessions and transactions expire.
-        Raises ControlFailed.
         """
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         return int(self.ask("POST", "/time", advance_ms=round(seconds * 1000))["now_ms"])
 
     def stand_still(self, *, still: bool = True) -> None:
-        """Let the broker's time change only by `advance`, until `still=False` or a reset. All delays in the
-        broker then wait for `advance`, including the rebalance delay.
+        """Stop the broker's clock, so that only `advance` changes the time, until `still=False` or a reset.
+        The timers of coordinators, such as the rebalance delay, then fire only during `advance`.
         """
         self.ask("POST", "/time/stand", still=still)
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events that occurred while time was advanced, in order: expired sessions and
-        transactions, deleted and compacted records. `after_ms` is the time since the beginning of the
-        `advance`.
+        transactions, and deleted and compacted records. `after_ms` is the time since the call of `advance`.
         """
         return list(self.ask("GET", "/events"))
 
     @contextlib.contextmanager
     def record(self) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-        """Record the requests of clients, and the responses to them, in a block: use `with control.record()
-        as recorded`, then call `recorded()` in or after the block. Each request has `api`, `version`,
-        `client_id`, `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names
-        in snake_case and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Passwords and
-        fetched records are omitted.
+        """Record clients' requests and the responses to them in a block: `with control.record() as recorded`.
+        In or after the block, `recorded()` returns the requests. Each has `api`, `version`, `client_id`,
+        `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names in snake_case
+        and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Requests with passwords and
+        keys, and fetched records, are omitted.
         """
         self.ask("POST", "/recording")
         kept: list[list[dict[str, Any]]] = []
@@ -74,45 +72,44 @@ class Control:
             self.ask("DELETE", "/recording")
 
     def fault(self, *, api: str | None = None, **how: Any) -> Fault:
-        """Make requests fail until the fault, a context manager, is removed.
+        """Make requests fail until the returned fault, a context manager, is removed.
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
         `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
         `error` by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True`
-        (connection closed before handling), or after handling `lose_answer=True` (connection closed without
-        response), `cut=True` (after half of the response), `corrupt=True` (response with flipped bits).
-        Raises ControlFailed.
+        (close the connection without handling the request), `lose_answer=True` (handle the request, but do
+        not respond), `cut=True` (send half of the response), or `corrupt=True` (flip bits of the response).
         """
         given = how if api is None else {"api": api, **how}
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
 
     def disks(self) -> list[dict[str, Any]]:
-        """Return the log directories of all brokers, with their faults."""
+        """Return the log directories of all brokers, with their disk faults."""
         return list(self.ask("GET", "/disks"))
 
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
-        """Simulate faults of all log directories, of those of one broker, or of the one with the path
+        """Simulate a fault of all log directories, of one broker's log directories, or of the directory
         `log_dir`: `full=True` until `mend_disks`, `failed=True` until the broker restarts, or a delay of
-        `slow_ms` for each write and sync. Returns the state of all disks. Raises ControlFailed.
+        `slow_ms` for each write and sync. Return all log directories, with their faults.
         """
         given = how if broker is None else {"broker": broker, **how}
         return list(self.ask("POST", "/disks", **given))
 
     def mend_disks(self) -> list[dict[str, Any]]:
-        """Remove the faults of all disks that are not offline, and return the state of all disks."""
+        """Remove all disk faults, and return all log directories. Offline directories stay offline."""
         return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
         """Create the topic `name` with the current contents of `topic`, without copying records: records with
-        offsets and times, settings, and optionally the groups' offsets. The two topics are then independent.
-        Returns `name`. Raises ControlFailed.
+        their offsets and timestamps, settings, and optionally the groups' offsets. The two topics are then
+        independent. Return `name`.
         """
         wanted = True if groups == "all" else list(groups)
         self.ask("POST", f"/topics/{quote(topic, '')}/fork", name=name, groups=wanted)
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """Return the brokers, each with its unreachable peers."""
+        """Return the brokers, with their cut connections, and whether they are paused."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
@@ -120,32 +117,30 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/pause")
 
     def resume(self, broker: int) -> None:
-        """Resume a broker."""
+        """Resume a paused broker."""
         self.ask("POST", f"/brokers/{broker}/resume")
 
     def cut(self, broker: int, other: int) -> None:
-        """Cut the connection between two brokers of a cluster, until `mend`. Raises ControlFailed."""
+        """Cut the connections between two brokers of a cluster, until `mend` is called."""
         self.ask("POST", f"/brokers/{broker}/cut", **{"from": other})
 
     def cut_coordination(self, broker: int) -> None:
         """Cut a broker off from the cluster's metadata store (which replaces ZooKeeper). Its session expires
-        after zookeeper.session.timeout.ms. Raises ControlFailed.
+        after zookeeper.session.timeout.ms.
         """
         self.ask("POST", f"/brokers/{broker}/cut", coordination=True)
 
     def mend(self, broker: int) -> None:
-        """Restore a broker's connections to all others and to the metadata store."""
+        """Restore a broker's connections to all other brokers and to the metadata store."""
         self.ask("POST", f"/brokers/{broker}/mend")
 
     def expire_session(self, broker: int) -> None:
-        """Expire a broker's session with the cluster's metadata store. The broker registers again, and
-        leaders may move before that. Raises ControlFailed.
-        """
+        """Expire a broker's metadata store session. Before the broker registers again, leaders may move."""
         self.ask("POST", f"/brokers/{broker}/expire")
 
     def snapshot(self, name: str) -> str:
-        """Save the broker's entire state under a name, replacing an earlier snapshot: topics, groups,
-        transactions, settings, time. Returns `name`. Raises ControlFailed.
+        """Save the entire state of the brokers (topics, groups, transactions, settings, time) as a snapshot,
+        replacing an earlier snapshot with this name. Return `name`.
         """
         self.ask("POST", "/snapshots", name=name)
         return name
@@ -155,17 +150,17 @@ class Control:
         return list(self.ask("GET", "/snapshots"))
 
     def restore(self, name: str) -> None:
-        """Restore the state of a snapshot, and discard the current state. Clients are disconnected, and
-        continue after they reconnect; open transactions of the snapshot are open again. Raises ControlFailed.
+        """Restore the state of a snapshot, and discard the current state. Clients are disconnected, and can
+        reconnect and continue. Transactions that were open in the snapshot are open again.
         """
         self.ask("POST", f"/snapshots/{quote(name, '')}/restore")
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot. Raises ControlFailed."""
+        """Delete a snapshot."""
         self.ask("DELETE", f"/snapshots/{quote(name, '')}")
 
     def compact(self, topic: str) -> None:
-        """Compact a topic (cleanup.policy=compact) to its last record, and return when done."""
+        """Compact a topic up to its last record. Its cleanup.policy must include compact."""
         self._command(topic, "compact")
 
     def apply_retention(self, topic: str) -> None:
@@ -188,17 +183,17 @@ class Control:
         return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
-        """Move a partition's leadership to an in-sync broker, which becomes the preferred leader, or to the
-        preferred leader. Returns the partition's state. Raises ControlFailed.
+        """Elect an in-sync broker as leader of a partition, and make it the preferred leader. If `to` is
+        None, elect the preferred leader. Return the partition's state.
         """
         return self._of_partition(topic, partition, "leader", to)
 
     def shrink_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Remove a follower from the ISR, and stop its fetches. Returns the state. Raises ControlFailed."""
+        """Stop a follower's fetches, remove it from the ISR, and return the partition's state."""
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch until it is in sync. Returns the partition's state. Raises ControlFailed."""
+        """Let a follower fetch until it is in the ISR, and return the partition's state."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
@@ -207,15 +202,15 @@ class Control:
         return dict(self.ask("POST", path, **given))
 
     def expire_member(self, group: str, member_id: str) -> None:
-        """Expire a member's session, as if it sent no heartbeats. `await_group` returns member ids."""
+        """Expire a member's session, as if it sent no heartbeats. `await_group` returns member IDs."""
         self.ask("POST", f"/groups/{quote(group, '')}/members/{quote(member_id, '')}/expire")
 
     def remove_faults(self) -> None:
-        """Remove all faults."""
+        """Remove all faults that were created with `fault`."""
         self.ask("DELETE", "/faults")
 
     def reset(self) -> None:
-        """Delete all topics, groups, transactions and faults; return to real time. Raises ControlFailed."""
+        """Delete all topics, groups, transactions and faults, and return to real time."""
         self.ask("POST", "/reset")
 
     def await_group(
@@ -227,18 +222,18 @@ class Control:
         lag: int | None = None,
         timeout_s: float = 10.0,
     ) -> dict[str, Any]:
-        """Wait until a group has the given state ("Stable", "Empty", …), this number of members, and at most
-        this lag. Returns the group's state, members and lag. Raises ControlFailed.
+        """Wait until a group has the given state ("Stable", "Empty", …), the given number of members, and at
+        most the given lag, and return its state, members and lag.
         """
         wanted = {"state": state, "members": members, "lag": lag}
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until `count` records can be read. Returns the number of records. Raises ControlFailed."""
+        """Wait until at least `count` records can be read, and return the number of records."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
-        """Wait for a state of a transactional id ("CompleteCommit", "Ongoing", …). Raises ControlFailed."""
+        """Wait until a transactional ID has a state, such as "CompleteCommit" or "Ongoing"."""
         self._await(f"/transactions/{quote(transactional_id, '')}/await", {"state": state}, timeout_s)
 
     def _await(self, path: str, wanted: Mapping[str, object], timeout_s: float) -> Any:
@@ -247,7 +242,7 @@ class Control:
         return self.ask("GET", f"{path}?{query}", waits_s=timeout_s)
 
     def ask(self, method: str, path: str, *, waits_s: float = 0.0, **body: object) -> Any:
-        """Send a request to the control API, and return the response. Raises ControlFailed."""
+        """Send a request to the control API, and return the decoded response."""
         given = json.dumps(body).encode() if body else None
         response = request(self._api.below(path), method, given, {}, _TIMEOUT_S + waits_s)
         answer: Any = json.loads(response.body) if response.body else None
@@ -270,7 +265,7 @@ class Fault:
         return int(next(each["hits"] for each in shown if each["number"] == self.number))
 
     def await_hits(self, count: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Wait until the fault has affected this many requests. Raises ControlFailed."""
+        """Wait until the fault has affected `count` requests."""
         query = urlencode({"hits": count, "timeout_ms": round(timeout_s * 1000)})
         self._control.ask("GET", f"/faults/{self.number}/await?{query}", waits_s=timeout_s)
 

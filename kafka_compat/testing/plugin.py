@@ -1,9 +1,8 @@
-"""Fixtures for pytest, loaded by the package's entry point in every test suite where the package is
-installed.
+"""Pytest fixtures, loaded by the package's entry point in all test suites where the package is installed.
 
 kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
-kafka           the same broker, without topics, groups or transactions of other tests
-kafka_cluster   three brokers for the whole run, also clean
+kafka           the same broker as `kafka_broker`, without data of other tests
+kafka_cluster   three brokers for the whole run, without data of other tests
 kafka_topic     the name of a new topic for this test on `kafka`
 kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
 
@@ -31,14 +30,14 @@ def kafka_settings() -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
-    """A broker for the whole run; its state persists from test to test."""
+    """A broker for the whole test run. Its state persists from test to test."""
     with KafkaBroker(kafka_settings) as broker:
         yield broker
 
 
 @pytest.fixture
 def kafka(kafka_broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """A clean broker."""
+    """The broker of the test run, reset after each test."""
     if not kafka_broker.running:
         kafka_broker.start()
     yield kafka_broker
@@ -53,7 +52,7 @@ def _kafka_cluster(kafka_settings: dict[str, object]) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def kafka_cluster(_kafka_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
-    """Three clean brokers."""
+    """Three brokers for the whole test run, reset after each test."""
     if not _kafka_cluster.running:
         _kafka_cluster.start()
     yield _kafka_cluster
@@ -62,6 +61,6 @@ def kafka_cluster(_kafka_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def kafka_topic(kafka: KafkaBroker, request: pytest.FixtureRequest) -> str:
-    """The name of a new topic with one partition."""
+    """The name of a new topic with one partition on `kafka`."""
     name = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:_NAME_CHARACTERS_MAX]
     return kafka.create_topic(f"{name}-{secrets.token_hex(4)}")

@@ -1,5 +1,5 @@
-"""Replay requests recorded at one broker (`Control.recorded`) against another broker, whose ids (topics,
-producers, members) replace the recorded ones.
+"""Replay recorded requests (`Control.record`) against a different broker. The IDs of topics, producers and
+members are replaced with those that this broker assigns.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ Entry = dict[str, Any]
 
 _TIMEOUT_S = 60.0
 _GIVEN = ("member_id", "producer_id", "topic_id")
-"""Suffixes of the names of fields with ids that a broker assigns and that clients send back. A different
-broker assigns different ids.
+"""Suffixes of the names of fields with IDs that a broker assigns and clients send back. Each broker assigns
+different IDs.
 """
 
 
 def save(entries: Sequence[Entry], path: str | Path) -> None:
-    """Write one line of JSON per request."""
+    """Save recorded requests to a file, as one line of JSON per request."""
     with open(path, "w") as file:
         file.writelines(json.dumps(entry) + "\n" for entry in entries)
 
 
 def load(path: str | Path) -> list[Entry]:
-    """Read a saved recording. Raises ValueError for an invalid one."""
+    """Return the recorded requests from a file. Raises ValueError if it is not a recording."""
     with open(path) as file:
         return [json.loads(line) for line in file]
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Repeat recorded requests over the same number of connections. Each request is sent after the same
-    responses as in the recording. All requests are sent to the first of `bootstrap_servers`. Returns the
-    responses in the format of `response`, with None for missing responses. Raises OSError; EOFError if the
-    broker closes the connection.
+    """Send recorded requests to the first of `bootstrap_servers`, over as many connections as were recorded.
+    Each request is sent after the responses that preceded it in the recording. Return the responses in the
+    format of `response`, with None for missing responses. Raises OSError if the broker cannot be reached, and
+    EOFError if it closes the connection.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -54,10 +54,10 @@ class _Replay:
         self._server = server
         self._connections: dict[int, Connection] = {}
         self._unanswered: dict[int, list[int]] = {}
-        """Positions of requests without a response yet, by connection."""
+        """Indexes of requests without a response yet, by connection."""
         self._answers: list[Any] = [None] * len(entries)
         self._ids: dict[Any, Any] = {}
-        """Maps ids from the recorded broker to ids from the current broker."""
+        """Maps IDs from the recorded broker to IDs from the current broker."""
 
     def run(self) -> list[Any]:
         with ExitStack() as stack:
@@ -81,7 +81,7 @@ class _Replay:
         return self._connections[number]
 
     def _receive(self, requests_before: float) -> None:
-        """Receive the responses that had arrived before the next request."""
+        """Receive the responses that preceded the next request in the recording."""
         for number, places in self._unanswered.items():
             while places and self._entries[places[0]]["answered_after"] <= requests_before:
                 entry = self._entries[places[0]]
@@ -107,7 +107,6 @@ class _Replay:
         return self._ids.get((_kind(name), value), value)
 
     def _with_producer_ids(self, records: bytearray) -> bytes:
-        """Replace producer ids in batches with ids of the current broker."""
         start = 0
         while start + HEADER_SIZE <= len(records):
             header = read_header(records, start)
@@ -128,7 +127,7 @@ def _key(entry: Entry) -> ApiKey:
 
 
 def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
-    """Yield pairs of values that the two brokers assigned, from corresponding fields of two responses."""
+    """Yield ((kind, recorded ID), current ID) for the assigned IDs in two corresponding responses."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before.keys() & now.keys():
             yield from _given(before[key], now[key], key)

@@ -18,7 +18,7 @@ _AGAIN_S = 0.001
 
 
 class TopicsFailed(RuntimeError):
-    """A topic could not be created; the text contains the broker's reason."""
+    """Raised if a topic cannot be created. The message contains the broker's reason."""
 
 
 def names(host: str, port: int) -> list[str]:
@@ -55,7 +55,7 @@ def create(
 
 
 def _topics(cluster: Cluster, brokers: Iterable[Node], name: str | None) -> list[Any]:
-    """Return a topic (None: all topics) as known to each broker."""
+    """Return the metadata of a topic (None: all topics) from each broker."""
     asked = {
         "topics": None if name is None else [MetadataRequestTopic(name=name)],
         "allow_auto_topic_creation": False,

@@ -17,8 +17,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
         help="print shell completion for Kafka's commands",
-        description='Print shell code to run: eval "$(kafka-compat completion bash)" in ~/.bashrc, '
-        "the same with zsh in ~/.zshrc; kafka-compat completion fish | source in config.fish.",
+        description="Print the shell code that enables completion. Lines to add: "
+        'in ~/.bashrc, eval "$(kafka-compat completion bash)"; '
+        'in ~/.zshrc, eval "$(kafka-compat completion zsh)"; '
+        "in config.fish, kafka-compat completion fish | source",
     )
     parser.add_argument("shell", choices=SHELLS)
 

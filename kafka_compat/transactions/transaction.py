@@ -163,7 +163,7 @@ class Transaction:
         if self.status.state in PREPARED:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if self.status.state is ONGOING:
-            out.notes.append("aborting its open transaction: the producer restarted")
+            out.notes.append("aborted the open transaction because the producer restarted")
             answer = IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS)
             return self._fence(out, waiter, answer, now_ms)
         if self.needs_producer_id and (expected is None or expected.producer_epoch == status.producer_epoch):
@@ -362,7 +362,7 @@ class Transaction:
         """Abort a transaction that has exceeded its timeout, and fence its producer."""
         out = Output()
         if self.is_timed_out(now_ms):
-            out.notes.append(f"aborting its transaction after {self.status.timeout_ms} ms, its timeout")
+            out.notes.append(f"aborted the transaction (timeout: {self.status.timeout_ms} ms)")
             return self._fence(out, None, ErrorCode.NONE, now_ms)
         return out
 
@@ -396,7 +396,7 @@ class Transaction:
         """Send the markers of a transaction that was decided but not completed."""
         out = Output()
         if self.status.state in PREPARED:
-            out.notes.append(f"completing its transaction, found in state {self.status.state}")
+            out.notes.append(f"resumed the completion of its transaction (state: {self.status.state})")
             self._await_markers(out, now.wall_ms)
         return out
 

@@ -144,8 +144,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """Open the log in `directory` by its summary. Return None if the summary is outdated or insufficient.
-        Raises OSError.
+        """Open the log in `directory` from its summary. Return None if the summary is outdated or
+        insufficient. Raises OSError if the disk fails.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset
@@ -192,7 +192,7 @@ class LogLoader:
         """Cut off the torn end of a closed segment that other software has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
-            "Found %s with %d bytes instead of %d after a shutdown; kept %d bytes of complete batches",
+            "Found %s with %d bytes instead of %d at startup; kept the complete batches (%d bytes)",
             segment.path(LOG_SUFFIX),
             segment.size_bytes,
             expected_bytes,
@@ -222,7 +222,7 @@ class LogLoader:
         try:
             topic_id = checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("Ignored %s: %s", path, error)
+            logger.warning("Ignored the invalid topic ID in %s: %s", path, error)
             return None
         # An ID of zeros was written by a broker without topic IDs, or by an earlier version of this broker.
         return topic_id if topic_id.int else None
@@ -290,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """Return the end offset of the segment in a `.swap` file; an empty segment ends after its base offset."""
+    """Return the end offset of the segment in a `.swap` file, or its base offset plus 1 if it is empty."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):

@@ -46,7 +46,7 @@ def load_producers(
             start_offset = offset
             break
         except CorruptFile as error:
-            logger.warning("Removed %s: %s", path, error)
+            logger.warning("Removed the invalid producer snapshot %s: %s", path, error)
             filesystem.unlink(path)
     replay(producers, segments, start_offset, log_end_offset)
     return producers

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the number of bytes checked so far, and the total number of bytes."""
+"""Callback that receives a partition, the number of bytes checked so far, and the total number of bytes."""
 
 
 class Opening:
@@ -64,7 +64,7 @@ class Opening:
         try:
             return LeaderEpochs.decode(filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("Ignored %s: %s", path, error)
+            logger.warning("Ignored the invalid leader epochs in %s: %s", path, error)
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
@@ -118,7 +118,7 @@ class Opening:
                 break
 
     def _forked_at(self) -> int:
-        """Return the offset at which producers restart sequences in a fork, or -1 if it is not a fork."""
+        """Return the offset at which producers restart sequences, or -1 if the log is not a fork."""
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
@@ -128,7 +128,7 @@ class Opening:
     def _tell_gap(self, base_offset: int) -> None:
         if not self._compacts:
             logger.warning(
-                "Records are missing in %s: offsets %d to %d",
+                "Records are missing from %s: offsets %d to %d",
                 self._directory,
                 self.end_offset,
                 base_offset - 1,
@@ -179,7 +179,7 @@ class Opening:
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
-            logger.warning("Dropped segment %d of %s: %s", segment.base_offset, self._directory, reason)
+            logger.warning("Removed segment %d of %s: %s", segment.base_offset, self._directory, reason)
             self.truncated_bytes += segment.size_bytes
             segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):

@@ -156,7 +156,7 @@ def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, runni
     assert "num.io.threads" not in errors
 
 
-def test_environment_settings_apply_if_enabled_and_topics_exist_when_ready(
+def test_environment_settings_apply_if_enabled_and_topics_exist_once_the_broker_is_ready(
     tmp_path: Path, running: list[Running]
 ) -> None:
     environment = {

@@ -36,9 +36,9 @@ def test_the_help_lists_kafkas_own_commands() -> None:
     assert all(command in told for command in TOOLS) and "kafka-compat topics" in told
 
 
-def test_the_help_of_processes_tells_which_http_ports_are_used() -> None:
+def test_the_help_for_processes_says_which_http_ports_are_used() -> None:
     told = " ".join(run_kafka_compat("serve", "--help").stdout.split())
-    assert "the HTTP listener's port and the following ones" in told
+    assert "consecutive HTTP ports starting at its port" in told
 
 
 def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> None:

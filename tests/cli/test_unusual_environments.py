@@ -142,7 +142,7 @@ def test_empty_log_directories_are_rejected(given: str) -> None:
     assert f"configuration {name}: At least one log directory must be defined via log.dirs or log.dir" in said
 
 
-def test_a_utf_8_file_is_read_as_by_kafka_with_a_warning(tmp_path: Path, started: list[Started]) -> None:
+def test_a_utf_8_file_is_read_as_in_kafka_with_a_warning(tmp_path: Path, started: list[Started]) -> None:
     properties = tmp_path / "server.properties"
     text = f"# Größe\nlog.dirs={tmp_path}/données\nbroker.rack=é\nnum.partitions=2\n"
     properties.write_text(text, encoding="utf-8")

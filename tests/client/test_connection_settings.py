@@ -30,12 +30,12 @@ def test_the_error_for_an_unknown_security_protocol_lists_the_known_ones() -> No
         connection_settings({"security.protocol": "TLS"}, 10)
 
 
-def test_the_default_connection_uses_neither_tls_nor_login() -> None:
+def test_the_default_connection_uses_neither_tls_nor_authentication() -> None:
     settings = connection_settings({}, 10)
     assert (settings.security_protocol, settings.tls, settings.mechanism) == ("PLAINTEXT", None, None)
 
 
-def test_a_properties_file_is_parsed_as_by_java(tmp_path: Path) -> None:
+def test_a_properties_file_is_parsed_as_in_java(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("# comment\nsasl.mechanism = PLAIN\nclient.id: a\\u00e4\\\n  b\n")
     assert read_settings(str(path)) == {"sasl.mechanism": "PLAIN", "client.id": "aäb"}

@@ -81,7 +81,7 @@ def test_kcat_reads_by_position_and_timestamp_as_on_genuine_kafka(kcat: tuple[Kc
     assert since_2000 == "0 a\n1 b\n2 c\n3 d\n"
 
 
-def test_balanced_consumer_resumes_at_its_committed_offset(kcat: tuple[Kcat, Kcat]) -> None:
+def test_a_balanced_consumer_resumes_at_its_committed_offset(kcat: tuple[Kcat, Kcat]) -> None:
     def scenario(run: Kcat) -> list[str]:
         topic, group = f"kcat-group-{run.run}", f"kcat-group-{run.run}"
         run("-P", "-t", topic, "-p", "0", stdin="a\nb\nc\n")

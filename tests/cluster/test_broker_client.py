@@ -132,7 +132,7 @@ async def test_a_large_response_stays_valid_after_the_next_one_arrives() -> None
     assert found == [b"a" * 300_000, b"b" * 300_000]
 
 
-async def test_an_unknown_host_is_a_connection_error() -> None:
+async def test_an_unknown_host_is_reported_as_a_connection_error() -> None:
     """A malformed broker registration may contain such a host."""
     client = BrokerClient("a..b", 9092, "broker-1")
     with pytest.raises(ConnectionError, match="cannot connect"):
@@ -140,7 +140,7 @@ async def test_an_unknown_host_is_a_connection_error() -> None:
     await client.close()
 
 
-async def test_a_closed_port_is_a_connection_error() -> None:
+async def test_a_closed_port_is_reported_as_a_connection_error() -> None:
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()

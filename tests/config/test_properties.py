@@ -32,7 +32,7 @@ def test_properties_are_parsed_as_in_java(text: str, properties: dict[str, str])
     assert {name: entry.value for name, entry in parse_properties(text.encode()).items()} == properties
 
 
-def test_a_file_is_decoded_as_iso_8859_1_as_by_java() -> None:
+def test_a_file_is_decoded_as_iso_8859_1_as_in_java() -> None:
     assert parse_properties("a=ü\nb=u".encode("iso-8859-1")) == {"a": ("ü", 1, None), "b": ("u", 2, None)}
 
 

@@ -238,7 +238,7 @@ def test_only_permitted_principals_can_describe_and_change_acls(pair: Pair) -> N
     assert create(pair, acl("fine")) == [NONE]
 
 
-def test_random_requests_get_the_same_responses(pair: Pair) -> None:
+def test_random_requests_get_kafkas_responses(pair: Pair) -> None:
     """The responses and the stored ACLs are the same after any sequence of requests."""
     chance = random.Random(2904)
     names = ("a", "ab", "abc", "*", "kafka-cluster", "", "a/b", "a b")

@@ -255,7 +255,7 @@ REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED_BATCHES)
-def test_invalid_batches_are_rejected_as_by_genuine_kafka(pair: Pair, what: str) -> None:
+def test_invalid_batches_are_rejected_as_in_genuine_kafka(pair: Pair, what: str) -> None:
     data, expected = REFUSED_BATCHES[what]
     topic = pair.topic()
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data))
@@ -266,14 +266,14 @@ def test_invalid_batches_are_rejected_as_by_genuine_kafka(pair: Pair, what: str)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
+def test_an_unknown_codec_is_reported_as_an_invalid_record(pair: Pair, codec: int) -> None:
     """An unknown codec returns INVALID_RECORD (87). Apache Kafka returns UNKNOWN_SERVER_ERROR."""
     request = produce_request(pair.topic(), _compressed(codec, _one_record()))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
 
 
 @pytest.mark.parametrize("codec", list(CompressionType)[1:])
-def test_invalid_compressed_data_with_a_valid_crc_is_a_corrupt_message(
+def test_invalid_compressed_data_with_a_valid_crc_is_reported_as_a_corrupt_message(
     pair: Pair, codec: CompressionType
 ) -> None:
     """Our broker returns CORRUPT_MESSAGE (2)."""
@@ -332,7 +332,7 @@ def test_timestamps_outside_the_window_are_rejected(pair: Pair) -> None:
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))) == 32
 
 
-def test_records_without_keys_and_with_invalid_timestamps_get_the_same_error(pair: Pair) -> None:
+def test_records_without_keys_and_with_invalid_timestamps_get_kafkas_error(pair: Pair) -> None:
     topic = pair.topic(configs={"cleanup.policy": "compact", "message.timestamp.after.max.ms": "1000"})
     keyless, good = Record(0, START_MS, None, b"value", ()), Record(0, START_MS, b"key", b"value", ())
     early = Record(0, START_MS + 7_200_000, b"key", b"value", ())
@@ -341,7 +341,7 @@ def test_records_without_keys_and_with_invalid_timestamps_get_the_same_error(pai
         assert code_of(answer) == code
 
 
-def test_too_large_batches_are_rejected(pair: Pair) -> None:
+def test_oversized_batches_are_rejected(pair: Pair) -> None:
     small = pair.topic(configs={"max.message.bytes": "200"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(small, batch(20)), (9,))) == 10
     short = pair.topic(configs={"segment.bytes": "150"})
@@ -458,7 +458,7 @@ def test_unknown_group_members_are_rejected(pair: Pair) -> None:
         connection.ask(ApiKey.LEAVE_GROUP, 1, {"group_id": group, "member_id": ids[side]})
 
 
-def test_commits_with_too_large_metadata_are_rejected(pair: Pair) -> None:
+def test_commits_with_oversized_metadata_are_rejected(pair: Pair) -> None:
     group, topic = ready_group(pair), pair.topic()
 
     def commit(metadata: str) -> Plain:
@@ -503,7 +503,7 @@ def test_the_client_id_can_be_null_empty_or_non_ascii(our_address: str, genuine_
                 assert connection.receive()[:4] == struct.pack(">i", 7)
 
 
-def test_a_sequence_without_a_producer_id_gets_the_same_error(pair: Pair) -> None:
+def test_a_sequence_without_a_producer_id_gets_kafkas_error(pair: Pair) -> None:
     data = changed(GOOD, BASE_SEQUENCE_AT, "i", 5)
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(pair.topic(), data))
     assert code_of(ours) == code_of(genuine)

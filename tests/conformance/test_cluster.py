@@ -50,7 +50,7 @@ def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
     return ours is not None and ours[0] <= genuine[0] and ours[1] >= genuine[1]
 
 
-def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> None:
+def test_api_versions_above_the_highest_version_gets_kafkas_response(pair: Pair) -> None:
     """Version 99 is answered in the format of version 0 with UNSUPPORTED_VERSION (35), so that the client can
     retry with a lower version.
     """
@@ -69,7 +69,7 @@ def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> No
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_client_software_names_are_validated_as_by_genuine_kafka(pair: Pair, name: str) -> None:
+def test_client_software_names_are_validated_as_in_genuine_kafka(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
@@ -77,7 +77,7 @@ def test_client_software_names_are_validated_as_by_genuine_kafka(pair: Pair, nam
             assert bool(ours["api_keys"]) == bool(genuine["api_keys"])
 
 
-def test_describe_cluster_returns_the_same_response(pair: Pair) -> None:
+def test_describe_cluster_returns_kafkas_response(pair: Pair) -> None:
     pair.same(ApiKey.DESCRIBE_CLUSTER, {})
     pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
     for endpoint_type in (2, 9):
@@ -94,7 +94,7 @@ def test_features_cannot_be_changed(pair: Pair) -> None:
         pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": [update]}, (0,))
 
 
-def test_describe_log_dirs_returns_the_same_response(pair: Pair) -> None:
+def test_describe_log_dirs_returns_kafkas_response(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
     parts = [{"topic": topic, "partitions": [0, 1]}]
@@ -142,7 +142,7 @@ def test_sasl_requests_fail_on_a_listener_without_sasl(pair: Pair, mechanism: st
     pair.same(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": mechanism.encode()})
 
 
-def test_describe_topic_partitions_returns_the_same_response(pair_41: Pair) -> None:
+def test_describe_topic_partitions_returns_kafkas_response(pair_41: Pair) -> None:
     """Partitions are returned in pages, sorted by topic, with a cursor (KIP-966)."""
     first, second = sorted([pair_41.topic(3), pair_41.topic(2)])
     asked = [{"name": second}, {"name": first}, {"name": pair_41.name("absent")}, {"name": "a/b"}]
@@ -159,7 +159,7 @@ def test_describe_topic_partitions_returns_the_same_response(pair_41: Pair) -> N
         )
 
 
-def test_versions_that_only_kafka_41_supports_get_the_same_responses(pair_41: Pair) -> None:
+def test_versions_that_only_kafka_41_supports_get_kafkas_responses(pair_41: Pair) -> None:
     topic = pair_41.topic(2)
     ids = pair_41.ids(topic)
     metadata = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}

@@ -102,7 +102,7 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="no changes"),
     ],
 )
-def test_incremental_changes_return_the_same_responses_and_values(
+def test_incremental_changes_return_kafkas_responses_and_values(
     pair: Pair, changes: list[tuple[int, str, str | None]]
 ) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
@@ -122,7 +122,7 @@ def test_incremental_changes_return_the_same_responses_and_values(
         *(("leader.replication.throttled.rate", value) for value in ("-1", "0", "1000", "x")),
     ],
 )
-def test_dynamic_broker_settings_are_validated_as_by_genuine_kafka(
+def test_dynamic_broker_settings_are_validated_as_in_genuine_kafka(
     pair: Pair, broker: str, name: str, value: str
 ) -> None:
     configs = [{"name": name, "config_operation": SET, "value": value}]

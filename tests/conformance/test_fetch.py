@@ -212,7 +212,7 @@ def test_a_session_that_loses_its_last_partition_gets_an_empty_response(pair: Pa
     assert session.same([])["error_code"] == 70
 
 
-def test_a_fetch_overtaken_by_a_later_one_gets_the_same_response(pair: Pair) -> None:
+def test_a_fetch_overtaken_by_a_later_one_gets_kafkas_response(pair: Pair) -> None:
     """A later fetch of the session comes from a different connection: the waiting fetch must not return data,
     because the client would not expect its epoch.
     """

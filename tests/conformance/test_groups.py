@@ -31,7 +31,7 @@ def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bo
     return {"group_id": group, "topics": listed, "groups": groups, "require_stable": stable}
 
 
-def test_find_coordinator_returns_the_same_response_in_every_version(pair: Pair) -> None:
+def test_find_coordinator_responses_match_kafkas_in_every_version(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.FIND_COORDINATOR, {"key": group, "coordinator_keys": [group]})
     several = {"key_type": 0, "coordinator_keys": [group, f"{group}-2", group]}
@@ -56,7 +56,7 @@ def test_offsets_are_committed_and_fetched_in_every_version(pair: Pair) -> None:
         pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
 
 
-def test_missing_offsets_get_the_same_responses(pair: Pair) -> None:
+def test_missing_offsets_get_kafkas_responses(pair: Pair) -> None:
     topic, group = pair.topic(), ready_group(pair)
     absent = pair.name("absent")
     for asked in ({topic: [0, 5]}, {absent: [0]}, {}):
@@ -83,7 +83,7 @@ def test_invalid_commits_are_rejected(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_COMMIT, nothing, versions)
 
 
-def test_unknown_groups_get_the_same_errors(pair: Pair) -> None:
+def test_unknown_groups_get_kafkas_errors(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group, ""]})
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group], "include_authorized_operations": True})
@@ -100,7 +100,7 @@ def test_unknown_groups_get_the_same_errors(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_DELETE, removed)
 
 
-def test_an_empty_group_id_gets_the_same_errors(pair: Pair) -> None:
+def test_an_empty_group_id_gets_kafkas_errors(pair: Pair) -> None:
     member = {"group_id": "", "generation_id": 1, "member_id": "nobody", "members": [{"member_id": "nobody"}]}
     ready_group(pair)
     pair.same(ApiKey.HEARTBEAT, {name: member[name] for name in ("group_id", "generation_id", "member_id")})

@@ -21,7 +21,7 @@ from tests.conformance.record_requests import (
 from tests.conformance.wire import Plain
 
 
-def test_produce_gets_the_same_response_in_every_version(pair: Pair) -> None:
+def test_produce_responses_match_kafkas_in_every_version(pair: Pair) -> None:
     topic = pair.topic(2)
     pair.same(ApiKey.PRODUCE, produce_request(topic, batch(3)), pair.versions(ApiKey.PRODUCE, 3))
     message = old_message(0, b"old", b"key")
@@ -55,7 +55,7 @@ def test_produce_responses_contain_the_log_append_time(pair: Pair) -> None:
         assert answer["responses"][0]["partition_responses"][0]["log_append_time_ms"] > START_MS
 
 
-def test_fetch_gets_the_same_response_in_every_version(pair: Pair) -> None:
+def test_fetch_responses_match_kafkas_in_every_version(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(4, start=10))
     for offset in (0, 1, 3, 5, 7):
@@ -96,7 +96,7 @@ def test_fetch_limits_apply_to_all_but_the_first_batch(pair: Pair) -> None:
         pair.same(ApiKey.FETCH, fetch_request(topic, 4) | {"max_bytes": limit}, (4, 11))
 
 
-def test_invalid_fetches_get_the_same_errors(pair: Pair) -> None:
+def test_invalid_fetches_get_kafkas_errors(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     names = pair.versions(ApiKey.FETCH, 4, 12)
@@ -150,14 +150,14 @@ def test_incremental_fetches_return_only_changes(pair: Pair) -> None:
     [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000],
     ids=["latest", "earliest", "before", "first", "between", "after"],
 )
-def test_list_offsets_finds_the_same_offsets_by_timestamp(pair: Pair, timestamp: int) -> None:
+def test_list_offsets_finds_kafkas_offsets_by_timestamp(pair: Pair, timestamp: int) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(3, start=3, compression=CompressionType.GZIP))
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp, isolation=1), (2, 5, 7))
 
 
-def test_list_offsets_version_0_returns_the_same_response(pair: Pair) -> None:
+def test_list_offsets_version_0_returns_kafkas_response(pair: Pair) -> None:
     """Version 0 returns the start offsets of segments by modification time, and the log end offset."""
     empty, single = pair.topic(), pair.topic()
     fill(pair, single, batch(30))
@@ -183,7 +183,7 @@ def test_list_offsets_version_0_returns_the_same_response(pair: Pair) -> None:
     assert found["old_style_offsets"] == [40, 30, 20, 10, 0]
 
 
-def test_list_offsets_returns_the_same_response_for_records_without_timestamps(pair: Pair) -> None:
+def test_list_offsets_returns_kafkas_response_for_records_without_timestamps(pair: Pair) -> None:
     def without(count: int = 2, compression: CompressionType = CompressionType.NONE) -> bytes:
         return build_batch([Record(timestamp=-1, value=b"v") for _ in range(count)], compression=compression)
 
@@ -210,7 +210,7 @@ def test_list_offsets_returns_the_same_response_for_records_without_timestamps(p
     assert (found["timestamp"], found["offset"], found["leader_epoch"]) == (-1, 0, 0)
 
 
-def test_list_offsets_returns_the_same_response_for_special_timestamps(pair: Pair) -> None:
+def test_list_offsets_returns_kafkas_response_for_special_timestamps(pair: Pair) -> None:
     topic, empty = pair.topic(), pair.topic()
     fill(pair, topic, batch(3), batch(3, start=-5))
     for timestamp, first in ((-3, 7), (-4, 8)):
@@ -226,7 +226,7 @@ def test_list_offsets_returns_the_same_response_for_special_timestamps(pair: Pai
         )
 
 
-def test_list_offsets_returns_the_same_errors(pair: Pair) -> None:
+def test_list_offsets_returns_kafkas_errors(pair: Pair) -> None:
     topic = pair.topic()
     versions = pair.versions(ApiKey.LIST_OFFSETS, 1)
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(pair.name("absent"), -1), versions)
@@ -235,7 +235,7 @@ def test_list_offsets_returns_the_same_errors(pair: Pair) -> None:
         pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, epoch=epoch), (4, 6, 9))
 
 
-def test_offset_for_leader_epoch_gets_the_same_response(pair: Pair) -> None:
+def test_offset_for_leader_epoch_returns_kafkas_response(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     for leader_epoch in (-1, 0, 1, 50):
@@ -268,7 +268,7 @@ def test_delete_records_moves_the_log_start_offset(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_RECORDS, before(0, name=compacted))
 
 
-def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
+def test_init_producer_id_returns_kafkas_response(pair: Pair) -> None:
     """Any client gets a producer id without a transactional id. A producer id without an epoch, or the
     reverse, is rejected.
     """
@@ -279,7 +279,7 @@ def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
     pair.same(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "", "transaction_timeout_ms": 60_000})
 
 
-def test_repeated_and_missing_sequences_get_the_same_errors(pair: Pair) -> None:
+def test_repeated_and_missing_sequences_get_kafkas_errors(pair: Pair) -> None:
     """Repetitions return the original offset, gaps OUT_OF_ORDER_SEQUENCE_NUMBER (45), and an older epoch
     INVALID_PRODUCER_EPOCH (47).
     """

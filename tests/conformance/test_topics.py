@@ -118,7 +118,7 @@ def test_an_existing_topic_is_reported_before_other_errors(pair: Pair) -> None:
         assert answer["topics"][0]["error_code"] == 36
 
 
-def test_several_topics_in_one_request_get_the_same_responses(pair: Pair) -> None:
+def test_several_topics_in_one_request_get_kafkas_responses(pair: Pair) -> None:
     one, other = pair.name(), pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(one), wanted("a/b"), wanted(other, 0)), (5,))
     twice = pair.name()
@@ -164,7 +164,7 @@ def _is_made(connection: Connection, name: str) -> bool:
     return bool(answer["topics"][0]["error_code"] == 0)
 
 
-def test_a_recreated_topic_has_another_id(pair: Pair) -> None:
+def test_a_recreated_topic_has_a_different_id(pair: Pair) -> None:
     name = pair.topic()
     before = pair.ids(name)
     pair.both(ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 15_000})
@@ -176,7 +176,7 @@ def test_a_recreated_topic_has_another_id(pair: Pair) -> None:
     assert before["ours"] != after["ours"] and before["genuine"] != after["genuine"]
 
 
-def test_create_partitions_gets_the_same_responses(pair: Pair) -> None:
+def test_create_partitions_returns_kafkas_responses(pair: Pair) -> None:
     topic = pair.topic(2)
 
     def more(count: int, name: str = topic, **extra: Any) -> Plain:
@@ -202,7 +202,7 @@ def metadata(pair: Pair, request: Any, low: int = 0, high: int = 99) -> Plain:
     return pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, low, high))
 
 
-def test_metadata_returns_the_same_response_for_topics(pair: Pair) -> None:
+def test_metadata_returns_kafkas_response_for_topics(pair: Pair) -> None:
     topic, other = pair.topic(3), pair.topic()
     metadata(pair, {"topics": [{"name": topic}, {"name": other}], "allow_auto_topic_creation": False})
     no_topics: Plain = {"topics": []}
@@ -219,7 +219,7 @@ def test_metadata_for_all_topics_contains_each_topic(pair: Pair) -> None:
             assert (found["error_code"], len(found["partitions"])) == (0, 2)
 
 
-def test_metadata_for_missing_and_invalid_topics_gets_the_same_errors(pair: Pair) -> None:
+def test_metadata_for_missing_and_invalid_topics_returns_kafkas_errors(pair: Pair) -> None:
     asked = {"topics": [{"name": pair.name("absent")}], "allow_auto_topic_creation": False}
     answer = metadata(pair, asked, low=4)
     assert answer["topics"][0]["error_code"] == 3
@@ -227,7 +227,7 @@ def test_metadata_for_missing_and_invalid_topics_gets_the_same_errors(pair: Pair
     metadata(pair, {"topics": [{"name": "a/b"}], "allow_auto_topic_creation": True}, low=4)
 
 
-def test_metadata_returns_the_same_response_for_topic_ids(pair: Pair) -> None:
+def test_metadata_returns_kafkas_response_for_topic_ids(pair: Pair) -> None:
     ids = pair.ids(pair.topic(2))
     by_id = metadata(pair, lambda side: {"topics": [{"topic_id": ids[side], "name": None}]}, low=12)
     assert by_id["topics"][0]["error_code"] == 0

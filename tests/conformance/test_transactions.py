@@ -12,7 +12,7 @@ from tests.support.process import wait_until
 from tests.support.servers import StartBroker
 
 
-def test_requests_get_the_same_responses_in_every_transaction_state(pair: Pair) -> None:
+def test_requests_get_kafkas_responses_in_every_transaction_state(pair: Pair) -> None:
     """Add partitions, verify, end and begin transactions, with valid and invalid producers."""
     one = Transactional(pair)
     topic = pair.topic(2)
@@ -199,7 +199,7 @@ def test_a_hanging_transaction_is_described_and_aborted_with_write_txn_markers(p
     producers()
 
 
-def test_list_transactions_applies_the_same_filters(pair: Pair) -> None:
+def test_list_transactions_applies_filters_as_in_kafka(pair: Pair) -> None:
     one = Transactional(pair)
     one.init()
     for filters in (

@@ -60,6 +60,6 @@ _LOOKS: dict[str, Callable[[Sides, Path], list[str]]] = {
 
 
 @pytest.mark.parametrize("tool", _LOOKS)
-def test_each_console_shows_the_same_for_three_brokers(sides: Sides, tool: str, tmp_path: Path) -> None:
+def test_each_console_shows_the_same_data_for_three_brokers(sides: Sides, tool: str, tmp_path: Path) -> None:
     differences = _LOOKS[tool](sides, tmp_path)
     assert not differences, "\n".join(differences)

@@ -90,7 +90,7 @@ def test_responses_behind_a_delayed_one_keep_their_order(broker: KafkaBroker) ->
     connection.close()
 
 
-def test_skip_and_probability_select_the_same_requests_by_seed(broker: KafkaBroker) -> None:
+def test_skip_and_probability_select_the_same_requests_for_a_seed(broker: KafkaBroker) -> None:
     def pattern(**how: object) -> list[int]:
         with broker.control.fault(api="ListGroups", error="COORDINATOR_NOT_AVAILABLE", **how):
             connection = Connection(broker.bootstrap_servers)

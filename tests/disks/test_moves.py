@@ -129,7 +129,7 @@ def test_a_copy_left_without_a_topic_id_by_a_kill_gets_its_id(
     assert move(broker, here, TOPIC, [0]) == [0]
     wait_until_all_in(broker, here)
     broker.restart(kill=True)
-    assert "ID of another topic" not in broker.log.read_text()
+    assert "ID of a different topic" not in broker.log.read_text()
     wanted = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
     answer = ask(broker, ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": [wanted]})
     assert answer["topics"][0]["partitions"][0]["offset"] == 10
@@ -200,7 +200,7 @@ def test_repeated_moves_log_no_warning(tmp_path: Path, deletes_records: bool) ->
     assert "WARN" not in broker.log.read_text()
 
 
-def test_a_move_goes_on_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:
+def test_a_move_continues_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:
     limit = "replica.alter.log.dirs.io.max.bytes.per.second"
     disks, settings = two_disks(tmp_path, **{limit: "100"})
     broker = KafkaCompatBroker(tmp_path / "broker", settings)

@@ -10,7 +10,7 @@ from tests.docs.write import DOCS
 PAGE = (DOCS / "troubleshoot.md").read_text()
 
 
-def test_each_message_is_listed_in_the_troubleshooting_page() -> None:
+def test_each_message_is_listed_on_the_troubleshooting_page() -> None:
     told = {normal(quoted) for quoted in re.findall(r"`([^`\n]+)`", PAGE)}
     found = list(messages())
     assert len(found) > 90

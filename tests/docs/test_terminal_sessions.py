@@ -33,24 +33,24 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_in_start_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_start_page_print_the_documented_output(tmp_path: Path) -> None:
     play("start.md", tmp_path, python="first.py")
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_in_clusters_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_clusters_page_print_the_documented_output(tmp_path: Path) -> None:
     play("clusters.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_in_operate_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_operate_page_print_the_documented_output(tmp_path: Path) -> None:
     instead = {"/var/lib/kafka": f"{tmp_path}/data", "9308": str(free_port())}
     play("operate.md", tmp_path, instead, properties="server.properties")
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="normal runs use tests/pipelines")
 @pytest.mark.timeout(600)
-def test_the_commands_in_spark_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_spark_page_print_the_documented_output(tmp_path: Path) -> None:
     """The connector's jars come from the cache instead of Maven Central."""
     folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(folder)
@@ -62,17 +62,19 @@ def test_the_commands_in_spark_print_the_documented_output(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_in_security_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_security_page_print_the_documented_output(tmp_path: Path) -> None:
     play("security.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_in_troubleshoot_print_the_documented_output(tmp_path: Path) -> None:
+def test_the_commands_on_the_troubleshoot_page_print_the_documented_output(tmp_path: Path) -> None:
     play("troubleshoot.md", tmp_path)
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_in_migrate_print_the_documented_output(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+def test_the_commands_on_the_migrate_page_print_the_documented_output(
+    zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
     """Kafka's start script is replaced by one that only starts the main class."""
     script = tmp_path / "kafka" / "bin" / "kafka-server-start.sh"
     script.parent.mkdir(parents=True)

@@ -44,12 +44,12 @@ def test_the_hash_matches_javas(group_id: str, hash_code: int) -> None:
     assert java_hash_code(group_id) == hash_code
 
 
-def test_a_hash_of_the_smallest_integer_maps_to_shard_zero() -> None:
+def test_a_hash_equal_to_the_smallest_integer_maps_to_shard_zero() -> None:
     assert shard_of("polygenelubricants", 50) == 0
     assert shard_of("my-group", 50) == 12
 
 
-def test_an_offset_is_encoded_as_by_kafka() -> None:
+def test_an_offset_is_encoded_as_in_kafka() -> None:
     offset = OffsetAndMetadata(258, 7, "m", 0x0102030405060708, -1)
     value = bytes.fromhex("0003 0000000000000102 00000007 0001 6d 0102030405060708")
     record = OffsetRecord("g", "t", 5, offset)
@@ -64,7 +64,7 @@ def test_an_offset_with_an_expire_timestamp_is_encoded_in_version_1() -> None:
     assert decode_record(OFFSET_KEY, value) == record
 
 
-def test_a_group_is_encoded_as_by_kafka() -> None:
+def test_a_group_is_encoded_as_in_kafka() -> None:
     member = MemberSnapshot("m", "i", "c", "/h", 10, 20, b"sub", b"assigned")
     record = GroupRecord("g", GroupSnapshot("consumer", 3, "range", "m", 9, (member,)))
     value = bytes.fromhex(
@@ -82,7 +82,7 @@ def test_an_empty_group_has_neither_protocol_nor_leader() -> None:
     assert decode_record(key, value) == record
 
 
-def test_deletions_have_a_null_value() -> None:
+def test_deletions_are_encoded_with_a_null_value() -> None:
     for record in (GroupRecord("g", None), OffsetRecord("g", "t", 5, None)):
         key, value = encode_record(record)
         assert value is None
@@ -110,7 +110,7 @@ def test_records_of_newer_group_protocols_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
-def test_truncated_records_are_malformed(cut: int) -> None:
+def test_truncated_records_are_reported_as_malformed(cut: int) -> None:
     key, value = encode_record(OffsetRecord("g", "t", 5, OffsetAndMetadata(1, 2, "metadata", 3, -1)))
     assert value is not None
     with pytest.raises(MalformedRequest):

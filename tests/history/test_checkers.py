@@ -74,7 +74,7 @@ def test_a_cycle_through_real_time_order_is_detected() -> None:
     assert "cycle (G1c)" in found(lines)
 
 
-def test_overlapping_writes_are_not_an_anomaly() -> None:
+def test_overlapping_writes_are_not_reported_as_an_anomaly() -> None:
     """Kafka allows overlapping writes (G0)."""
     lines = [
         "1 ok 0 10 s 0 1 0 s 1 1 2",

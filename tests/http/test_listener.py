@@ -150,7 +150,7 @@ def test_an_address_in_use_aborts_startup() -> None:
             KafkaBroker({"kafka.compat.http.listener": f"http://127.0.0.1:{port}"}).start()
 
 
-def test_paths_of_disabled_parts_tell_how_to_enable_them(tmp_path: Path) -> None:
+def test_paths_of_disabled_features_explain_how_to_enable_them(tmp_path: Path) -> None:
     port = free_port()
     broker = KafkaCompatBroker(tmp_path, {"kafka.compat.http.listener": f"http://127.0.0.1:{port}"})
     broker.start()

@@ -69,7 +69,7 @@ def test_the_ratio_of_the_dirtiest_log_is_exported(served: tuple[KafkaCompatBrok
     assert seen.value(f"{CLEANER}cleaner_recopy_percent") == 0
 
 
-def test_the_share_of_data_kept_by_a_cleaning_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_the_share_of_data_kept_by_cleaning_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     fill(broker, "cleaned", 2)
     # The ratio is lowered only after filling, because the share of kept data depends on the size of the first
@@ -122,7 +122,7 @@ def test_cleaner_metrics_are_missing_without_a_cleaner(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_the_bytes_and_segments_of_a_cleaning_are_counted() -> None:
+def test_cleaned_bytes_and_segments_are_counted() -> None:
     segments = tuple(SegmentSource(base, base + 10, 1_000, 0, 0, 0) for base in (0, 10, 20))
     job = CleaningJob(
         directory="/data/t-0",

@@ -31,7 +31,9 @@ CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: wit
 
 @CAMPAIGN
 @pytest.mark.parametrize("second", [OURS, GENUINE])
-def test_kills_of_brokers_and_zookeeper_do_not_lose_acknowledged_records(tmp_path: Path, second: str) -> None:
+def test_killing_brokers_and_zookeeper_does_not_lose_acknowledged_records(
+    tmp_path: Path, second: str
+) -> None:
     with _cluster(tmp_path, {1: OURS, 2: second, 3: OURS}) as cluster:
         cluster.create_topic(TOPIC, 3)
         controller_id = cluster.elect_controller(OURS)
@@ -54,7 +56,7 @@ def test_kills_of_brokers_and_zookeeper_do_not_lose_acknowledged_records(tmp_pat
 
 
 @CAMPAIGN
-def test_kills_of_both_kinds_of_controllers_do_not_lose_acknowledged_records(tmp_path: Path) -> None:
+def test_killing_both_kinds_of_controllers_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
     with _cluster(tmp_path, {1: OURS, 2: GENUINE, 3: GENUINE}) as cluster:
         cluster.create_topic(TOPIC, 3)
         sent = 0

@@ -122,7 +122,7 @@ async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
         writer.close()
 
 
-async def test_a_client_that_does_not_read_is_no_longer_read_from() -> None:
+async def test_the_broker_stops_reading_from_a_client_that_does_not_read() -> None:
     answers = LargeAnswers()
     async with serving(answers.dispatch) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -138,7 +138,7 @@ def assert_unharmed(broker: KafkaCompatBroker, bystander: Bystander, peak_bytes:
     assert "Traceback" not in broker.process.tail(1000)
 
 
-def test_memory_is_not_allocated_for_announced_sizes(broker: KafkaCompatBroker) -> None:
+def test_memory_is_not_allocated_for_declared_sizes(broker: KafkaCompatBroker) -> None:
     before_bytes = broker.resident_bytes()
     with (
         Bystander(broker.port, broker.pid) as bystander,

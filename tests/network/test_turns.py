@@ -70,7 +70,7 @@ def test_occasional_clients_are_served_before_a_flooding_client_without_starving
     assert {"flood 0", "flood 1", "flood 2"} <= set(loop.served)
 
 
-def test_turns_get_shorter_when_many_clients_wait() -> None:
+def test_time_slices_get_shorter_when_many_clients_wait() -> None:
     loop = Loop()
     for number in range(100):
         loop.turns.line_up(Client(loop, str(number), requests=50, request_s=0.0001), first=False)

@@ -54,7 +54,7 @@ def test_run_compile_and_build_wheel_work_in_every_order(tmp_path: Path, order: 
 
 
 @pytest.mark.timeout(600)
-def test_the_first_command_can_be_docs(tmp_path: Path) -> None:
+def test_docs_can_be_the_first_command(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     assert checkout.run("docs").strip().endswith("build/site/index.html")
     assert (checkout.folder / "build" / "site" / "index.html").is_file()
@@ -62,7 +62,7 @@ def test_the_first_command_can_be_docs(tmp_path: Path) -> None:
 
 @campaign_only
 @pytest.mark.timeout(3600)
-def test_the_first_command_can_be_test(tmp_path: Path) -> None:
+def test_test_can_be_the_first_command(tmp_path: Path) -> None:
     """All test dependencies and extras are installed, and ruff, mypy and import-linter pass."""
     checkout = Checkout(tmp_path)
     said = checkout.run("test", "tests/test_architecture.py", "tests/restart")

@@ -48,7 +48,7 @@ def test_the_tested_versions_match_setup_cfg() -> None:
 @pytest.mark.skipif(not _TRIED, reason="no other Python version found")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", _TRIED)
-def test_another_python_runs_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:
+def test_other_python_versions_run_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:
     (wheel,) = wheels.build(tmp_path / "wheel", "--pure")
     environment = tmp_path / "venv"
     wheels.run([_FOUND[version], "-m", "venv", str(environment)])

@@ -35,7 +35,7 @@ def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_a_test_that_fails_twice_has_failed(tmp_path: Path, passes: bool) -> None:
+def test_a_test_that_fails_twice_is_reported_as_failed(tmp_path: Path, passes: bool) -> None:
     (tmp_path / "test_flaky.py").write_text(FLAKY.format(passes=passes))
     first = _run(tmp_path, "pytest", "-p", "no:kafka_compat", "test_flaky.py")
     assert first.returncode == 1, first.stdout

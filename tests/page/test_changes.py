@@ -95,7 +95,7 @@ def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: As
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_a_key_is_assigned_the_same_partition_as_by_clients(
+def test_a_key_is_assigned_the_same_partition_as_in_clients(
     broker: KafkaBroker, page: Asked, name: str
 ) -> None:
     broker.create_topic(name, 7)

@@ -111,7 +111,7 @@ def test_links_from_other_sites_are_allowed(open_site: Site) -> None:
     assert open_site.ask("GET", "/ui/topics", headers=headers).status == 200
 
 
-def test_forms_of_the_web_console_are_accepted(site: Site, open_site: Site) -> None:
+def test_forms_from_the_web_console_are_accepted(site: Site, open_site: Site) -> None:
     assert logged_in(site).ask("GET", "/ui/topics", headers={"Origin": site.url}).status == 200
     assert open_site.ask("GET", "/ui/topics", headers={"Host": "rebound.example"}).status == 403
     # Without a configured token, there is no login.

@@ -71,7 +71,7 @@ def audit(kafka: Cluster, spark: Any, connector_jars: Path) -> Callable[..., Aud
     return run
 
 
-def test_losses_and_duplicates_are_reported_by_the_hour(
+def test_losses_and_duplicates_are_reported_by_hour(
     kafka: Cluster, spark: Any, source: str, damaged: str, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """The command line returns exit code 1, and writes the differing buckets, a valid image and a page."""

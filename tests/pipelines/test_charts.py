@@ -57,7 +57,7 @@ def names(axes: Any) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def test_each_axis_in_the_report_is_labelled_with_its_unit(report: LogReport) -> None:
+def test_each_axis_in_the_report_is_labeled_with_its_unit(report: LogReport) -> None:
     fields = drawn(report)
     assert {title: axes.get_xlabel() for title, axes in fields.items()} == {
         "Space by topic": "MiB on disk",
@@ -108,7 +108,7 @@ def test_the_mean_of_a_topic_reveals_its_skew(report: LogReport) -> None:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_chart_colours_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
+def test_chart_colors_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
     """WCAG 2.1 requires a contrast of 4.5:1 for text and 3:1 for graphics."""
     assert drawn(report, theme)["Space by topic"].get_facecolor()[:3] == pytest.approx(
         _rgb(theme.paper), abs=0.01

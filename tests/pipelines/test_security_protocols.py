@@ -242,7 +242,7 @@ def _causes(failing: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_a_wrong_password_is_reported_as_by_genuine_kafka(
+def test_a_wrong_password_is_reported_as_in_genuine_kafka(
     spark: Any, places: tuple[Place, Place], clients: Clients, way: str
 ) -> None:
     impostor = clients.options(way, impostor=True)

@@ -174,7 +174,7 @@ def test_a_directory_can_be_used_by_only_one_command_at_a_time(tmp_path: Path) -
         first.wait_registered({1, 2})
 
 
-def test_ids_are_numbered_starting_at_broker_id(tmp_path: Path) -> None:
+def test_ids_are_assigned_starting_at_broker_id(tmp_path: Path) -> None:
     with Command(tmp_path, settings={"broker.id": "7"}) as command:
         assert command.ports == {7: command.port, 8: command.port + 1}
         assert sorted(path.name for path in (tmp_path / "data").glob("broker-*")) == ["broker-7", "broker-8"]
@@ -249,7 +249,7 @@ def test_a_port_in_use_stops_the_command_and_all_processes(tmp_path: Path) -> No
         assert command.stop() == 0
 
 
-def test_the_broker_process_cannot_be_started_by_hand() -> None:
+def test_the_broker_process_cannot_be_started_manually() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kafka_compat.cli.process_broker"],
         stdin=subprocess.DEVNULL,

@@ -68,7 +68,7 @@ def test_a_single_process_that_receives_sigterm_is_restarted(tmp_path: Path) -> 
         assert command.stop() == 0
 
 
-def test_automatically_chosen_ports_are_kept_over_restarts(tmp_path: Path) -> None:
+def test_automatically_chosen_ports_are_kept_across_restarts(tmp_path: Path) -> None:
     with Command(tmp_path, port=0) as command:
         before = command.ports
         assert 0 not in before.values()
@@ -158,7 +158,7 @@ def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(1800)
-def test_kills_of_single_processes_do_not_lose_acknowledged_records(tmp_path: Path) -> None:
+def test_killing_single_processes_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
     """A process is killed as soon as the previously killed one is ready, whether or not its replicas are in
     sync.
     """

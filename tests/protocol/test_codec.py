@@ -169,7 +169,7 @@ def test_fields_of_other_versions_are_omitted() -> None:
     assert decoded == FindCoordinatorResponse(host="h", port=1, node_id=2)
 
 
-def test_an_undefined_version_is_unsupported() -> None:
+def test_an_undefined_version_is_reported_as_unsupported() -> None:
     for use in (lambda: encode(MetadataResponse(), 99), lambda: decode(MetadataResponse, 99, b"")):
         with pytest.raises(KafkaError, match=r"known are 0-13") as raised:
             use()

@@ -28,7 +28,7 @@ def test_request_headers_have_the_expected_wire_format(header: RequestHeader, co
     assert decode_request_header(memoryview(b"xx" + wire + b"body"), 2) == (header, 2 + len(wire))
 
 
-def test_every_truncation_of_a_header_is_malformed() -> None:
+def test_every_truncated_header_is_reported_as_malformed() -> None:
     wire = encode_request_header(RequestHeader(ApiKey.FETCH, 12, 7, "client"))
     for length in range(len(wire)):
         with pytest.raises(MalformedRequest, match="request header"):
@@ -46,7 +46,7 @@ def test_the_header_of_a_future_api_versions_request_is_readable() -> None:
     assert decode_request_header(wire) == (RequestHeader(ApiKey.API_VERSIONS, 32767, 9, "a"), len(wire))
 
 
-def test_a_header_with_an_unknown_api_key_is_malformed() -> None:
+def test_a_header_with_an_unknown_api_key_is_reported_as_malformed() -> None:
     with pytest.raises(MalformedRequest, match="unknown API key 999"):
         decode_request_header(bytes.fromhex("03e7 0000 00000001 ffff"))
 

@@ -20,7 +20,7 @@ from tests.support.campaign import rounds
 
 
 @pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.__name__)
-def test_every_truncation_is_malformed(cls: type[Message]) -> None:
+def test_every_truncated_message_is_reported_as_malformed(cls: type[Message]) -> None:
     for known, version in message_versions():
         if known is not cls:
             continue
@@ -32,7 +32,7 @@ def test_every_truncation_is_malformed(cls: type[Message]) -> None:
                     decode(cls, version, whole[:length])
 
 
-def test_mutated_messages_decode_or_are_malformed() -> None:
+def test_mutated_messages_are_decoded_or_reported_as_malformed() -> None:
     changes = random.Random("mutations")
     versions = list(message_versions())
     for number in range(rounds(everyday=20_000, campaign=500_000)):
@@ -92,17 +92,17 @@ def test_the_error_names_the_version_the_field_and_the_position() -> None:
     ],
     ids=["null name", "not UTF-8", "null array"],
 )
-def test_invalid_field_values_are_malformed(content: bytes, reason: str) -> None:
+def test_invalid_field_values_are_reported_as_malformed(content: bytes, reason: str) -> None:
     with pytest.raises(MalformedRequest, match=reason):
         decode(MetadataRequest, 0, content)
 
 
-def test_a_varint_of_six_bytes_is_malformed() -> None:
+def test_a_varint_of_six_bytes_is_reported_as_malformed() -> None:
     with pytest.raises(MalformedRequest, match="longer than five bytes"):
         decode(MetadataRequest, 9, b"\x80\x80\x80\x80\x80\x01\x00\x00\x00\x00")
 
 
-def test_a_tagged_field_with_a_wrong_size_is_malformed() -> None:
+def test_a_tagged_field_with_a_wrong_size_is_reported_as_malformed() -> None:
     good = encode(FetchRequest(cluster_id="abc"), 12)
     assert decode(FetchRequest, 12, good, exact=True).cluster_id == "abc"
     assert good.endswith(b"\x01\x00\x04\x04abc")

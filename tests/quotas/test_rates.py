@@ -118,7 +118,7 @@ def test_rate_samples_match_kafkas(oracle: QuotaOracle, samples: int, steps: lis
         max_size=40,
     ),
 )
-def test_controller_mutations_are_rejected_or_throttled_as_by_kafka(
+def test_controller_mutations_are_rejected_or_throttled_as_in_kafka(
     oracle: QuotaOracle,
     samples: int,
     window_s: int,

@@ -42,7 +42,7 @@ def both(addresses: list[str], told: Callable[[str], list[int]]) -> list[int]:
     return ours
 
 
-def test_a_producer_over_its_quota_gets_the_same_throttle_times(addresses: list[str]) -> None:
+def test_a_producer_over_its_quota_gets_kafkas_throttle_times(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         client, topic = unique("client"), unique("topic")
         create_topic(address, topic)
@@ -77,7 +77,7 @@ def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
     assert 1800 < time_ms < 2600, "1.2 MB use the quota of 12 s, of which 10 s are available at once"
 
 
-def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_times(
+def test_a_consumer_over_its_quota_gets_empty_responses_and_kafkas_throttle_times(
     addresses: list[str],
 ) -> None:
     """A fetch above the quota gets an empty response. The session continues afterwards with the requested
@@ -143,7 +143,7 @@ def test_a_throttled_full_fetch_does_not_create_a_session(addresses: list[str]) 
     both(addresses, told)
 
 
-def test_the_request_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_request_quota_results_in_kafkas_throttle_times(addresses: list[str]) -> None:
     """A client is throttled for at most one window at a time, regardless of how much it exceeds the quota."""
 
     def told(address: str) -> list[int]:
@@ -171,7 +171,7 @@ def created(connection: Connection, version: int, name: str, partitions: int, **
     return connection.ask(ApiKey.CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 15_000, **more})
 
 
-def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_controller_mutation_quota_results_in_kafkas_throttle_times(addresses: list[str]) -> None:
     """Above the quota, requests of new clients are rejected, and those of old clients are served and muted
     (KIP-599).
     """

@@ -224,7 +224,7 @@ def test_a_log_file_removed_before_it_was_opened_fails_its_partition(
     assert "went offline" not in broker.log.read_text()
 
 
-def test_a_damaged_transaction_index_fails_its_partition_only_and_at_once(broker: KafkaCompatBroker) -> None:
+def test_a_damaged_transaction_index_immediately_fails_only_its_partition(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         for topic in ("damaged", "bystander"):
             create_topic(connection, topic)

@@ -62,7 +62,7 @@ def test_a_broker_with_another_id_is_rejected_without_changing_files(broker: Kaf
     assert _snapshot(broker.log_dir) == before
 
 
-def test_a_directory_of_kafka_in_kraft_mode_is_rejected(tmp_path: Path) -> None:
+def test_a_kraft_log_directory_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "kraft"
     (folder / "__cluster_metadata-0").mkdir(parents=True)
     (folder / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")

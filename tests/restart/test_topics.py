@@ -134,7 +134,7 @@ def _make_and_delete_until_killed(
     return said
 
 
-def test_a_directory_of_an_earlier_topic_of_the_same_name_is_set_aside(broker: KafkaCompatBroker) -> None:
+def test_a_directory_of_an_earlier_topic_with_the_same_name_is_set_aside(broker: KafkaCompatBroker) -> None:
     """This state results if a topic is deleted and created again while one disk is missing."""
     with Connection(broker.address) as connection:
         create_topic(connection, "t")

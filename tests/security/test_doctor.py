@@ -220,7 +220,7 @@ def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
     assert refused["group g"].endswith("--allow-principal User:ANONYMOUS --operation Read --group g")
 
 
-def test_a_single_broker_is_never_said_to_lack_a_groups_coordinator(broker: KafkaCompatBroker) -> None:
+def test_a_single_broker_is_never_reported_as_lacking_a_group_coordinator(broker: KafkaCompatBroker) -> None:
     def told() -> str:
         done = run_kafka_compat("doctor", "--bootstrap-server", broker.address, "--group", "g", "--json")
         return str(json.loads(done.stdout)[-1]["text"])

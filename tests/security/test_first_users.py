@@ -63,7 +63,7 @@ async def stored(store: MetadataStore, user: str) -> dict[str, str]:
     return znodes.decode_config(path, (await store.get(path))[0])
 
 
-async def test_users_are_stored_as_by_kafka(store: MetadataStore, tmp_path: Path) -> None:
+async def test_users_are_stored_as_in_kafka(store: MetadataStore, tmp_path: Path) -> None:
     await store.put("/config/users/alice", znodes.encode_config({"producer_byte_rate": "1024"}))
     await first_users.take_over(write(tmp_path / "users", alice="secret", **{"b o": "other"}), store)
     expected = scram.encode(scram.from_password("secret", b"salt", 4096, MECHANISM))

@@ -69,6 +69,6 @@ _rules = st.one_of(
 @given(st.lists(_rules, min_size=1, max_size=3), _principals)
 @example(["RULE:[2:$1@$0](kafka@.*)s/.*/broker/", "DEFAULT"], "kafka/host.example@REALM")
 @example(["RULE:[1:$1@$0](.*@OTHER)s/@.*//L", "DEFAULT"], "Alice@OTHER")
-def test_kerberos_names_are_mapped_as_by_kafka(oracle: SaslOracle, rules: list[str], principal: str) -> None:
+def test_kerberos_names_are_mapped_as_in_kafka(oracle: SaslOracle, rules: list[str], principal: str) -> None:
     theirs = oracle.short_name("REALM", rules, principal)
     assert _ours(rules, principal) == ("!" if theirs.startswith("!") else theirs)

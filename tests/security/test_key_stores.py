@@ -139,7 +139,7 @@ def test_a_pkcs12_trust_store_requires_its_password(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_key_entry_makes_its_certificate_trusted_but_not_the_issuer(
+def test_the_certificate_of_a_key_entry_is_trusted_but_not_its_issuer(
     kind: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
@@ -153,7 +153,7 @@ def test_a_store_without_a_private_key_is_rejected_as_a_key_store(kind: str, tmp
         key_store(path)
 
 
-def test_pkcs12_stores_of_old_java_versions_are_read(tmp_path: Path) -> None:
+def test_pkcs12_stores_from_old_java_versions_are_read(tmp_path: Path) -> None:
     path = tmp_path / "old.p12"
     keytool(
         *("-J-Dkeystore.pkcs12.legacy", "-genkeypair", "-alias", "a", "-keyalg", "RSA"),
@@ -329,7 +329,7 @@ def test_an_invalid_pem_file_is_reported_with_the_reason(
         ("JKS", b"\xfe\xed\xfe\xed", "not a complete JKS keystore", ""),
     ],
 )
-def test_a_file_of_another_type_is_reported(
+def test_a_key_store_that_is_invalid_or_of_the_wrong_type_is_reported(
     kind: str, content: bytes, problem: str, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "store"

@@ -166,7 +166,7 @@ def found_here(settings: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_store_is_read_as_by_kafka(kafka: SslOracle, folder: Path, case: str) -> None:
+def test_every_store_is_read_as_in_kafka(kafka: SslOracle, folder: Path, case: str) -> None:
     settings = settings_of(CASES[case], folder)
     try:
         expected = kafka.configured(settings)

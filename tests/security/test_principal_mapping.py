@@ -68,7 +68,7 @@ names = st.lists(
 
 @given(name=names)
 @settings(max_examples=rounds(300, 5_000))
-def test_distinguished_names_are_written_as_by_java(kafka: SslOracle, name: bytes) -> None:
+def test_distinguished_names_are_written_as_in_java(kafka: SslOracle, name: bytes) -> None:
     try:
         expected = kafka.name(name)
     except Refused:

@@ -221,7 +221,7 @@ SCRIPTS: dict[str, Script] = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("listener", ["SASL", "AGAIN"])
-def test_each_sasl_conversation_gets_the_same_responses(
+def test_each_sasl_conversation_gets_kafkas_responses(
     ours: Secured, theirs: Secured, listener: str, name: str
 ) -> None:
     script = SCRIPTS[name]
@@ -254,7 +254,7 @@ def _random_script(chance: random.Random) -> Script:
 
 
 @pytest.mark.timeout(3600)
-def test_random_sasl_conversations_get_the_same_responses(
+def test_random_sasl_conversations_get_kafkas_responses(
     ours: Secured, theirs: Secured, campaign: bool
 ) -> None:
     for number in range(3000 if campaign else 40):

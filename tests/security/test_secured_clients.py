@@ -186,7 +186,7 @@ def test_clients_see_the_same_results_over_tls_as_on_genuine_kafka(
 
 # Permissions depend on the principal. Its name is either that of a certificate or that of a user.
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] in ("SSL", "SCRAM-SHA-512")])
-def test_a_client_without_permission_gets_the_same_errors(
+def test_a_client_without_permission_gets_kafkas_errors(
     lanes: Callable[..., list[Lane]], name: str, way: str
 ) -> None:
     if (name, way) not in UNENTITLED and not campaign.enabled():
@@ -197,7 +197,7 @@ def test_a_client_without_permission_gets_the_same_errors(
 
 
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] not in ("SSL", "GSSAPI")])
-def test_a_wrong_password_gets_the_same_error(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+def test_a_wrong_password_gets_kafkas_error(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
     if (name, way) not in IMPOSTORS and not campaign.enabled():
         pytest.skip("in campaigns")
     with ThreadPoolExecutor(2) as both:

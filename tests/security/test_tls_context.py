@@ -206,7 +206,7 @@ def test_startup_fails_if_a_broker_would_not_trust_its_own_certificate() -> None
     context(in_settings(authority().issue()), between_brokers=True)
 
 
-def test_representations_never_contain_secrets() -> None:
+def test_repr_never_contains_secrets() -> None:
     made = settings({**in_settings(authority().issue()), "ssl.keystore.certificate.chain": "chain"})
     assert "PRIVATE KEY" not in repr(made)
     assert made.key_store is not None and "PRIVATE KEY" in made.key_store.key  # type: ignore[operator]

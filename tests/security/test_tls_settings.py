@@ -76,7 +76,7 @@ def test_insecure_protocols_stay_disabled(caplog: pytest.LogCaptureFixture) -> N
     assert settings(ssl__enabled__protocols="", ssl__protocol="TLSv1.2").protocols == ("TLSv1.2",)
 
 
-def test_host_names_are_not_verified_when_disabled() -> None:
+def test_host_names_are_not_verified_if_verification_is_disabled() -> None:
     assert not settings(ssl__endpoint__identification__algorithm="").verify_host_name
 
 

@@ -37,7 +37,7 @@ def refusal(settings: dict[str, str]) -> str:
 # -- SASL
 
 
-def test_zookeeper_security_is_off_by_default() -> None:
+def test_zookeeper_security_is_disabled_by_default() -> None:
     assert store_security(BrokerConfig({})) == OPEN
 
 
@@ -237,7 +237,7 @@ def test_public_access_depends_on_the_node(path: str, world: tuple[bool, bool]) 
     assert access_of_others(path) == world
 
 
-def test_a_startup_error_is_one_line(tmp_path: Path) -> None:
+def test_a_startup_error_is_reported_in_one_line(tmp_path: Path) -> None:
     stranger = run_kafka_compat(
         "serve",
         "--port=0",

@@ -61,7 +61,7 @@ def test_the_status_shows_topics_groups_and_lag(request: pytest.FixtureRequest, 
     assert log_dir["replica_bytes"] >= told["disk_bytes"]
 
 
-def test_a_group_of_the_new_protocol_is_shown(genuine_41: Any) -> None:
+def test_a_group_that_uses_the_new_protocol_is_shown(genuine_41: Any) -> None:
     from confluent_kafka import Consumer
 
     topic = f"status-{uuid.uuid4()}"
@@ -251,7 +251,7 @@ def _of_terminal(*arguments: str) -> tuple[int, str]:
         return process.wait(30), printed.decode()
 
 
-def test_output_to_a_terminal_is_coloured_unless_disabled(
+def test_output_to_a_terminal_is_colored_unless_disabled(
     broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.make_topic(broker.address, "orders", [[1]])

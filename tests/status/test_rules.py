@@ -61,7 +61,7 @@ def test_replicas_added_by_a_reassignment_are_not_reported_as_missing() -> None:
     assert told(snapshot([orders], brokers=[up(1), up(2)])) == []
 
 
-def test_problems_of_the_same_kind_are_reported_as_one_with_all_topics() -> None:
+def test_problems_of_the_same_kind_are_reported_as_one_problem_with_all_topics() -> None:
     topics = [topic(f"t{number:04}", partition(0, None, (2,))) for number in range(1000)]
     found = problems(snapshot(topics, brokers=[up(1), away(2)]))
     assert [problem.kind for problem in found] == ["broker-not-up", "no-leader"]

@@ -49,7 +49,7 @@ def _known(pair: Pair) -> tuple[uuid.UUID, int]:
     return instance, answer["subscription_id"]
 
 
-def test_early_and_late_requests_get_the_same_errors(pair: Pair) -> None:
+def test_early_and_late_requests_get_kafkas_errors(pair: Pair) -> None:
     instance, subscription = _known(pair)
     told = [pair.same(ASK, {"client_instance_id": instance})]
     for more, last in ((0, False), (0, False), (1, False), (0, True), (0, False), (0, False), (0, True)):
@@ -67,7 +67,7 @@ def test_early_and_late_requests_get_the_same_errors(pair: Pair) -> None:
     ],
     ids=[f"{number}" for number in range(8)],
 )
-def test_invalid_pushes_get_the_same_errors(
+def test_invalid_pushes_get_kafkas_errors(
     pair: Pair, more: int, codec: int, data: bytes, code: int, then: int
 ) -> None:
     instance, subscription = _known(pair)
@@ -76,6 +76,6 @@ def test_invalid_pushes_get_the_same_errors(
     assert pair.same(PUSH, _push(instance, subscription))["error_code"] == 89
 
 
-def test_invalid_client_instance_ids_get_the_same_errors(pair: Pair) -> None:
+def test_invalid_client_instance_ids_get_kafkas_errors(pair: Pair) -> None:
     for number in (0, 1):
         assert pair.same(PUSH, _push(uuid.UUID(int=number), 0))["error_code"] == 42

@@ -37,7 +37,7 @@ def run(*command: str, folder: Path, patience_s: float = 120) -> str:
 
 
 @pytest.mark.parametrize("number", range(len(PYTHON)))
-def test_each_python_program_in_the_page_runs(tmp_path: Path, number: int) -> None:
+def test_each_python_program_on_the_page_runs(tmp_path: Path, number: int) -> None:
     text = PYTHON[number]
     if "def test_" in text:
         (tmp_path / "test_page.py").write_text(text)
@@ -49,7 +49,7 @@ def test_each_python_program_in_the_page_runs(tmp_path: Path, number: int) -> No
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_node_program_in_the_page_runs(tmp_path: Path) -> None:
+def test_the_node_program_on_the_page_runs(tmp_path: Path) -> None:
     (program,) = programs("js")
     said = run("node", "-e", program, folder=tmp_path)
     assert re.match(r"bootstrap.servers: 127\.0\.0\.1:\d+\nfaults: 6\nahead by 604800000 ms\n$", said)
@@ -58,7 +58,7 @@ def test_the_node_program_in_the_page_runs(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
-def test_the_go_program_in_the_page_runs(tmp_path: Path) -> None:
+def test_the_go_program_on_the_page_runs(tmp_path: Path) -> None:
     (program,) = programs("go")
     (tmp_path / "main.go").write_text(program)
     # On a new machine, Go first compiles its standard library, which takes 20 s of CPU time.

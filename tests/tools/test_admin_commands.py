@@ -45,7 +45,7 @@ def comparison(side: Side, newest: JavaTools, files: str) -> Comparison:
 
 
 @pytest.mark.parametrize("tool", list(admin_lines.TABLES))
-def test_commands_print_the_same_output_as_genuine_ones(comparison: Comparison, tool: str) -> None:
+def test_commands_print_the_same_output_as_genuine_commands(comparison: Comparison, tool: str) -> None:
     found = comparison.differences(admin_lines.TABLES[tool])
     assert not found, "\n".join(found)
 
@@ -55,7 +55,7 @@ def test_flags_removed_from_newer_tools_still_work(side: Side, files: str) -> No
     assert not found, "\n".join(found)
 
 
-def test_kafka_features_prints_the_same_output(comparison: Comparison) -> None:
+def test_kafka_features_prints_the_same_output_as_kafkas(comparison: Comparison) -> None:
     assert not comparison.differences(_some(admin_lines.FEATURES), admin_lines.JUSTIFIED)
 
 
@@ -71,12 +71,12 @@ def guarded(
     server.stop()
 
 
-def test_kafka_acls_prints_the_same_output(guarded: Comparison) -> None:
+def test_kafka_acls_prints_the_same_output_as_kafkas(guarded: Comparison) -> None:
     found = guarded.differences(admin_lines.ACLS)
     assert not found, "\n".join(found)
 
 
-def test_commands_print_the_same_output_as_genuine_ones_on_three_brokers(
+def test_commands_print_the_same_output_as_genuine_commands_on_three_brokers(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = KafkaCompatBroker(tmp_path, port=adjacent_ports(3), arguments=("--brokers", "3"))
@@ -106,7 +106,7 @@ def test_log_directories_are_listed_in_the_order_of_genuine_tools(
 
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 @pytest.mark.parametrize("version", OTHERS)
-def test_commands_print_the_same_output_as_genuine_ones_on_kraft_clusters(
+def test_commands_print_the_same_output_as_genuine_commands_on_kraft_clusters(
     version: str, newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = GenuineKafka(tmp_path, mode="kraft", version=version)

@@ -50,7 +50,7 @@ def numbers(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("tool", data_lines.TOOLS)
-def test_commands_print_the_same_output_as_genuine_ones(
+def test_commands_print_the_same_output_as_genuine_commands(
     side: Side, files: str, newest: JavaTools, tool: str
 ) -> None:
     comparison = Comparison(newest, side.address, files)

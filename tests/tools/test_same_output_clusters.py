@@ -45,7 +45,7 @@ DESCRIPTIONS = """
 IMPATIENT = "--command-config {files}/impatient"
 
 
-def test_cluster_descriptions_are_the_same(clusters: Clusters) -> None:
+def test_cluster_descriptions_match_kafkas(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
         f"""
@@ -72,7 +72,7 @@ def test_cluster_descriptions_are_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_get_offsets_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_get_offsets_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.same(
         "kafka-get-offsets",
         """
@@ -88,7 +88,7 @@ def test_kafka_get_offsets_prints_the_same_output(clusters: Clusters) -> None:
 
 
 @long_only
-def test_cluster_feature_and_quorum_tools_print_the_same_output(clusters: Clusters) -> None:
+def test_cluster_feature_and_quorum_tools_print_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
     clusters.same("kafka-features", "describe\nupgrade --feature a=1")
     clusters.same("kafka-metadata-quorum", "describe --status\ndescribe --replication")
@@ -96,7 +96,7 @@ def test_cluster_feature_and_quorum_tools_print_the_same_output(clusters: Cluste
 
 
 @long_only
-def test_kafka_topics_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_topics_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
         f"""
@@ -136,7 +136,7 @@ def test_kafka_topics_prints_the_same_output(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_for_brokers(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafkas_for_brokers(clusters: Clusters) -> None:
     clusters.same(
         "kafka-configs",
         """
@@ -166,14 +166,16 @@ def test_kafka_configs_prints_the_same_output_for_brokers(clusters: Clusters) ->
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_for_all_settings_of_a_broker(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafkas_for_all_settings_of_a_broker(
+    clusters: Clusters,
+) -> None:
     """Settings that exist only in this project, and settings whose defaults differ, are excluded."""
     own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
     clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_for_quotas_and_users(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafkas_for_quotas_and_users(clusters: Clusters) -> None:
     zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
     clusters.same(
         "kafka-configs",
@@ -205,7 +207,7 @@ def test_kafka_configs_prints_the_same_output_for_quotas_and_users(clusters: Clu
 
 
 @long_only
-def test_kafka_consumer_groups_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_consumer_groups_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.same(
         "kafka-consumer-groups",
         """
@@ -239,7 +241,7 @@ def test_kafka_consumer_groups_prints_the_same_output(clusters: Clusters) -> Non
     )
 
 
-def test_kafka_transactions_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_transactions_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.same(
         "kafka-transactions",
         """
@@ -268,7 +270,7 @@ def test_kafka_transactions_prints_the_same_output(clusters: Clusters) -> None:
     )
 
 
-def test_kafka_delete_records_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_delete_records_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     offsets = ("cut", 0, {"offset": 3}), ("cut", 1, {"offset": -1}), ("cut", 2, {"offset": 999})
     clusters.write("cut.json", partitions(*offsets, ("beta", 0, {"offset": 0})))
     internal = ("__consumer_offsets", 0, {"offset": 2})
@@ -283,7 +285,7 @@ def test_kafka_delete_records_prints_the_same_output(clusters: Clusters) -> None
     clusters.same("kafka-get-offsets", "--topic cut --time earliest")
 
 
-def test_kafka_reassign_partitions_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     clusters.write("topics.json", {"topics": [{"topic": "alpha"}, {"topic": "wide"}], "version": 1})
     clusters.write("one.json", {"topics": [{"topic": "heavy"}, {"topic": "set"}], "version": 1})
     clusters.write("heavy.json", partitions(("heavy", 0, {"replicas": [2]})))
@@ -361,7 +363,9 @@ def test_kafka_reassign_partitions_prints_the_same_output(clusters: Clusters) ->
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_reassign_partitions_prints_the_same_output_for_moves_between_disks(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas_for_moves_between_disks(
+    clusters: Clusters,
+) -> None:
     def to(disk: str, *brokers: int) -> dict[str, Any]:
         return {"replicas": list(brokers), "log_dirs": [f"{{folder}}/{broker}/{disk}" for broker in brokers]}
 
@@ -410,7 +414,7 @@ def test_kafka_reassign_partitions_prints_the_same_output_for_moves_between_disk
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_leader_election_prints_the_same_output(clusters: Clusters) -> None:
+def test_kafka_leader_election_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
     """After the reassignment in the previous test, one leader is not the preferred one."""
     clusters.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("moved", 1, {})))
     clusters.same(
@@ -429,7 +433,7 @@ def test_kafka_leader_election_prints_the_same_output(clusters: Clusters) -> Non
 
 
 @long_only
-def test_invalid_commands_are_rejected_with_the_same_output(clusters: Clusters) -> None:
+def test_invalid_commands_are_rejected_with_kafkas_output(clusters: Clusters) -> None:
     configs = """
         min.insync.replicas=0 cleanup.policy=burn compression.gzip.level=99 retention.ms=-2 segment.bytes=1
         leader.replication.throttled.replicas=a remote.storage.enable=true local.retention.ms=-1
@@ -514,7 +518,7 @@ def test_invalid_commands_are_rejected_with_the_same_output(clusters: Clusters) 
 
 
 @long_only
-def test_tools_print_the_same_output_while_a_broker_is_down(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_as_kafkas_while_a_broker_is_down(clusters: Clusters) -> None:
     clusters.write(
         "elect.json", partitions(("alpha", 1, {}), ("absent", 0, {}), ("beta", 0, {}), ("few", 0, {}))
     )
@@ -578,7 +582,7 @@ def test_tools_print_the_same_output_while_a_broker_is_down(clusters: Clusters) 
 
 
 @long_only
-def test_tools_print_the_same_output_when_a_topic_is_deleted_during_its_reassignment(
+def test_tools_print_the_same_output_as_kafkas_when_a_topic_is_deleted_during_its_reassignment(
     clusters: Clusters,
 ) -> None:
     clusters.write("a.json", partitions(("heavy", 0, {"replicas": [2]}), ("cut", 0, {"replicas": [2, 3, 1]})))
@@ -614,7 +618,7 @@ def test_tools_print_the_same_output_when_a_topic_is_deleted_during_its_reassign
 
 
 @long_only
-def test_tools_print_the_same_output_after_the_controller_has_left(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_as_kafkas_after_the_controller_has_left(clusters: Clusters) -> None:
     """The controller was also the coordinator of groups and transactions."""
     clusters.write("cut-alpha.json", partitions(("alpha", 0, {"offset": 5}), ("alpha", 1, {"offset": -1})))
     clusters.stop(1)

@@ -104,7 +104,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.timeout(1800)
-def test_kills_during_cleaning_neither_lose_values_nor_fail_readers(world: World) -> None:
+def test_kills_during_cleaning_neither_lose_values_nor_disturb_readers(world: World) -> None:
     kills = campaign.rounds(6, 50)
     for number in range(kills):
         world.write_until_a_cleaning_runs(campaign.rounds(10_000, 20_000))
@@ -125,7 +125,7 @@ def test_kills_during_cleaning_neither_lose_values_nor_fail_readers(world: World
     assert not [name for name in os.listdir(world.folder) if name.endswith((".cleaned", ".swap"))]
 
 
-def test_shutdown_aborts_a_cleaning_and_the_next_startup_repeats_it(world: World) -> None:
+def test_shutdown_aborts_cleaning_and_the_next_startup_repeats_it(world: World) -> None:
     world.write_until_a_cleaning_runs(20_000)
     child = world.child()
     assert world.broker.process.stop() == 0

@@ -42,7 +42,7 @@ async def begin_cleaning(cluster: EmbeddedCluster) -> tuple[EmbeddedBroker, Part
     return broker, held, cleaner
 
 
-async def test_a_cleaning_of_truncated_records_is_discarded(tmp_path: Path) -> None:
+async def test_the_result_of_cleaning_truncated_records_is_discarded(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1)
     await cluster.start()
     try:

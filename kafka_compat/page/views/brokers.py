@@ -1,4 +1,4 @@
-"""The pages of brokers and their log directories."""
+"""Web console pages for brokers and log directories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Counts:
 
 
 async def see(visit: Visit) -> Data:
-    """Return the brokers, which every client may see."""
+    """Return all brokers. This needs no permission, because every client may see them."""
     counts = await visit.finish(_count(visit))
     metadata = visit.cluster.metadata
     return {
@@ -52,7 +52,7 @@ async def see_one(visit: Visit) -> Data:
 
 
 _BROKER = 4
-"""Kafka's ConfigResource type of brokers."""
+"""Kafka's ConfigResource type for brokers."""
 
 
 def _row(visit: Visit, broker_id: int, counts: _Counts) -> dict[str, Any]:
@@ -114,7 +114,7 @@ async def see_disks(visit: Visit) -> Data:
 
 
 def disk_row(log_dir: LogDir) -> dict[str, Any]:
-    """Return the row of a log directory, with the space on its volume."""
+    """Return the table row of a log directory, with the space on its volume."""
     return {
         "broker": log_dir.broker_id,
         "path": log_dir.path,

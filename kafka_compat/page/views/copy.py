@@ -52,7 +52,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Start a copy. A fork is complete when this returns."""
+    """Start to copy a topic. On a standalone broker, the copy is complete when this function returns."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     target = fields.needed(visit.body, "target")
     with_groups = fields.is_on(visit.body, "groups")
@@ -81,7 +81,6 @@ def _is_standalone(visit: Visit) -> bool:
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
-    """Fork the topic, and return the groups whose offsets were copied."""
     groups: list[str] = []
 
     async def then() -> None:
@@ -103,7 +102,7 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
 
 
 async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
-    """Create the target topic with the same partitions and settings. Raises BadCall."""
+    """Create the target topic with the partition count, replication factor and settings of `topic`."""
     from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
     settings = await described(visit, ResourceType.TOPIC, topic.name)
@@ -191,7 +190,7 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
-    """Return batches to append (None: skipped), their numbers of records, and the next source offsets."""
+    """Return (batch to append or None if skipped, number of records, next source offset) for each batch."""
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
     rebuilt: list[tuple[bytes | None, int, int]] = []

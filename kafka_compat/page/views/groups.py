@@ -1,4 +1,4 @@
-"""The pages of groups: the list, and one group with its members, partitions and lag."""
+"""Web console pages for groups: the list, and one group with its members, partitions and lag."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
-    """Return rows without the lag in seconds, which is slower (`add_seconds` adds it). `lag` is in records,
-    as in kafka-consumer-groups; `beyond_end` lists partitions with a committed offset past the end.
+    """Return table rows without the lag in seconds (see `add_seconds`), which takes longer to compute. `lag`
+    is in records. `beyond_end` lists partitions with a committed offset past the end.
     """
     found = []
     for group in groups:
@@ -154,7 +154,7 @@ def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | N
 
 
 class Ages:
-    """The lag in seconds of groups, for one request."""
+    """The lag of groups in seconds, for one request."""
 
     def __init__(self, visit: Visit, lags: GroupLags) -> None:
         self._visit = visit
@@ -162,12 +162,12 @@ class Ages:
 
     @staticmethod
     async def of(visit: Visit) -> Ages:
-        """Query the leaders in other processes, and return the current lags."""
+        """Query the leaders in other processes, and return the current lag of groups."""
         cluster = visit.cluster
         return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
 
     def age_s(self, group: str, place: TopicPartition, committed: int) -> Steps[float | None]:
-        """Return a group's lag in seconds in one partition, or None if unknown."""
+        """Return a group's lag in seconds for one partition, or None if unknown."""
         known = self._visit.cluster.metadata.partition(*place)
         if known is None:
             return None
@@ -184,7 +184,7 @@ class Ages:
 
 
 def add_seconds(ages: Ages, rows: list[Row], groups: list[GroupSeen]) -> Steps[None]:
-    """Add the lag in seconds to the displayed rows."""
+    """Add the lag in seconds to the rows that are displayed."""
     by_name = {group.name: group for group in groups}
     for row in rows:
         row["lag_seconds"] = yield from ages.oldest_s(by_name[row["name"]])
@@ -195,7 +195,7 @@ _AT_ONCE: Final = 50
 
 
 async def see(visit: Visit) -> Data:
-    """Return a page of the list of groups; with `topic`, only of groups with offsets for the topic."""
+    """Return a page of the list of groups. With `topic`, list only groups with offsets for this topic."""
     remote, groups, ages = await asyncio.gather(
         visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
@@ -221,7 +221,7 @@ _CONSUMER: Final = "consumer"
 _PARTITION_COLUMNS: Final = {"partition": "name", "lag": "lag", "seconds": "lag_seconds"}
 
 Owners = dict[tuple[str, int], str]
-"""Maps each assigned partition to a member id."""
+"""Maps each assigned partition to a member ID."""
 
 
 async def known_group(visit: Visit) -> GroupSeen:
@@ -290,7 +290,6 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
 def _positions(
     visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
 ) -> Steps[list[Row]]:
-    """Return the rows of all partitions with a committed offset or an assigned member."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):

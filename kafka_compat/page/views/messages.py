@@ -1,4 +1,4 @@
-"""The pages of a topic's messages: search, one message in full, and download of its key or value."""
+"""Web console pages for messages: search, one complete message, and download of its key or value."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def see_one(visit: Visit) -> Data:
 
 
 async def give(visit: Visit) -> File:
-    """Return the entire key or value as a download."""
+    """Return the entire key or value of a message as a download."""
     topic, partition, offset = _place(visit)
     part = visit.given("part")
     if part not in ("key", "value"):
@@ -145,7 +145,7 @@ async def give(visit: Visit) -> File:
 
 
 def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
-    """Return the topic, partition and offset in the parameters. Raises BadCall."""
+    """Return the topic, partition and offset in the parameters. Raises BadCall if they are invalid."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     visit.given("partition")
@@ -166,7 +166,7 @@ def _format(visit: Visit, name: str) -> str:
 
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
-    """Return the record, and whether read_committed consumers receive it. Raises BadCall."""
+    """Return the record, and whether read_committed consumers receive it. Raises BadCall if it is missing."""
     long_work = visit.cluster.long_work
     try:
         for committed in (True, False):

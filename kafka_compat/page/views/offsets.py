@@ -22,7 +22,7 @@ from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_ONCE: Final = 100
-"""Number of partitions in which a time is looked up concurrently."""
+"""Number of partitions for which a time is looked up concurrently."""
 
 PLAN_BODY: Final = {
     "name": "string: group",
@@ -51,7 +51,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def propose(visit: Visit) -> Shown:
-    """Return the plan of a change, without committing it."""
+    """Return a plan for changing a group's offsets, without committing it."""
     group_id = fields.needed(visit.body, "name")
     positions = await positions_of(visit, group_id)
     scenario = fields.text(visit.body, "to") or EARLIEST
@@ -144,7 +144,7 @@ async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[T
 async def _at_time(
     visit: Visit, partitions: Iterable[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int | str | None]:
-    """Return each partition's first offset at or after that time, or the reason why it is unknown."""
+    """Return each partition's first offset at or after `time_ms`, or the reason why it is unknown."""
     found: dict[TopicPartition, int | str | None] = {}
 
     async def look(source: Any, name: str, number: int) -> None:

@@ -64,7 +64,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
-    """Return the log directories, or no directories without permission to see them."""
+    """Return the log directories, or none if the console may not see them."""
     if not visit.rights.may_see_cluster:
         return [], []
     return await log_dirs(visit, with_replicas=False)
@@ -138,7 +138,7 @@ def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
 
 
 def _group(row: Row) -> snapshot.Group:
-    """Return the group, with the committed offsets that are past the end."""
+    """Return a group with its committed offsets that are past the end."""
     places = (place.rpartition("-") for place in row["beyond_end"])
     positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
     return snapshot.Group(

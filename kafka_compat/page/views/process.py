@@ -1,4 +1,4 @@
-"""Pages about this process: its clients, rejected connections, and log."""
+"""Web console pages for this process: its clients, rejected connections, and log."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ LEVELS: Final = {"": 0, "INFO": 20, "WARN": 30, "ERROR": 40}
 
 
 async def see_logs(visit: Visit) -> Data:
-    """Return the log lines, newest first; with `level`, only lines of at least that level."""
+    """Return the log lines, newest first. With `level`, return only lines of at least this level."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     level = visit.query.get("level", "")
     if level not in LEVELS:

@@ -35,7 +35,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Produce the record."""
+    """Produce the record in the fields of the request."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     key, value = fields.content(visit.body, "key"), fields.content(visit.body, "value")
     headers = fields.headers(visit.body)
@@ -64,7 +64,7 @@ _TIMEOUT_MS: Final = 20_000
 
 
 class NotAppended(BadCall):
-    """The leader rejected the batch and stored no records."""
+    """Raised if the leader rejects a batch and stores no records."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message, CONFLICT)
@@ -72,14 +72,14 @@ class NotAppended(BadCall):
 
 
 class Appended(NamedTuple):
-    """Partition and first offset of an appended batch."""
+    """The partition and the first offset of an appended batch."""
 
     partition: int
     offset: int
 
 
 async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appended:
-    """Produce a batch with acks=all. Raises NotAppended if it was not stored, or else BadCall."""
+    """Produce a batch with acks=all. Raises NotAppended if it was not stored, or BadCall on other errors."""
     from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
 
     visit.rights.require(Operation.WRITE, ResourceType.TOPIC, topic)

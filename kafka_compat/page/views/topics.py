@@ -1,4 +1,4 @@
-"""The pages of topics: the list, one topic with its partitions, and its settings."""
+"""Web console pages for topics: the list, one topic with its partitions, and its settings."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def known_topic(visit: Visit) -> TopicMetadata:
 
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
-    """Return the topic with that name. Raises BadCall if it does not exist or is not visible."""
+    """Return the topic `name`. Raises BadCall if it does not exist or is not visible."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
         # Like brokers, do not reveal without DESCRIBE whether the topic exists.
@@ -187,7 +187,7 @@ async def see_settings(visit: Visit) -> Data:
 
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
-    """Return the settings of a topic or broker, with explicitly set values first. Raises BadCall."""
+    """Return the settings of a topic or broker, explicitly set ones first. Raises BadCall on errors."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)

@@ -1,4 +1,4 @@
-"""The page of transactional ids and open transactions."""
+"""Web console page for transactional IDs and open transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION: Final = 0
 
 
 async def see(visit: Visit) -> Data:
-    """Return the transactional ids, as reported by their coordinators."""
+    """Return the transactional IDs, as reported by their coordinators."""
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):

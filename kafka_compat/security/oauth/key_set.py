@@ -89,7 +89,7 @@ def _key(member: object) -> Key | None:
     try:
         algorithms, public = _public(member)
     except Exception as error:  # Skip an invalid key, because the other keys may be valid.
-        log.warning("Ignored a key of the JWKS (kid %.100r): %s", kid, error)
+        log.warning("Ignored a key in the JWKS (kid %.100r): %s", kid, error)
         return None
     named = member.get("alg")
     if named is not None:

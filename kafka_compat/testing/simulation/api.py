@@ -19,7 +19,7 @@ _TIMEOUT_S = 3600.0
 
 
 class SimulationFailed(AssertionError):
-    """A simulation failed. `report` contains the details."""
+    """Raised if a simulation fails. `report` contains the details."""
 
     def __init__(self, report: Report, name: str) -> None:
         last = "\n".join(report.journal[-_TOLD_LINES:])
@@ -34,7 +34,7 @@ class SimulationFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Found:
-    """Results of a search. `failures` contains the failed seeds with their journals."""
+    """The result of a search. `failures` contains the reports of the failed seeds."""
 
     seeds: int
     failures: list[Report]
@@ -56,7 +56,8 @@ def simulate(
 
     `settings` contains broker settings by Kafka's names. `main` is a module-level function, and may take
     `timeout_s` of simulated time. With `here`, it runs in this process, for a debugger; behavior that depends
-    on string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
+    on string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed if `main`
+    fails.
     """
     options = _options(brokers, settings, faults, timeout_s)
     report = run(seed, main, options) if here else run_apart(seed, main, options)
@@ -76,8 +77,8 @@ def search(
     processes: int | None = None,
     stop_at: int | None = 1,
 ) -> Found:
-    """Simulate many seeds, with one process per processor, until `stop_at` seeds have failed (None: run all).
-    The other parameters are those of `simulate`. Shows progress if stderr is a terminal.
+    """Simulate many seeds, in `processes` processes (None: one per processor), until `stop_at` seeds have
+    failed (None: run all). The other parameters are as in `simulate`. Show progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()
@@ -106,8 +107,6 @@ def _options(
 
 
 class _Bar:
-    """Progress of a search."""
-
     def __init__(self, total: int | None) -> None:
         self._total = total
         self._bar: Any = None
@@ -132,7 +131,7 @@ class _Bar:
             self._bar.stop()
 
     def tell(self, done: int, failures: list[Report]) -> None:
-        """Show the number of seeds that have been run."""
+        """Show the numbers of completed and failed seeds."""
         if self._bar is not None:
             text = f"{len(failures)} failed" + (f", first seed {failures[0].seed}" if failures else "")
             self._bar.update(self._task, completed=done, text=text)

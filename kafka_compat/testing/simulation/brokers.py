@@ -1,4 +1,4 @@
-"""Brokers of a simulation, each a process that can be killed, and restarted on its disk."""
+"""Simulated brokers: processes that can be killed, and restarted with their disks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DISK_S = (0.00002, 0.002)
 
 
 class SimulatedWorker:
-    """Worker thread that finishes jobs one at a time, in order, each after a delay chosen by the seed."""
+    """Simulated worker thread: runs jobs one at a time, in order, each after a delay chosen by the seed."""
 
     def __init__(self, chance: random.Random) -> None:
         self._loop = asyncio.get_running_loop()
@@ -79,8 +79,8 @@ _RETRY_S = 1.0
 
 
 class SimulatedBroker:
-    """Broker `number`, at `kafka-<number>:9092`. A kill (kill -9) happens between two steps of the broker:
-    the next start finds all written data.
+    """Broker `number`, at `kafka-<number>:9092`. A kill (kill -9) takes effect between two steps of the
+    broker, so that all written data exists at the next start.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class SimulatedBroker:
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
         self.node: Node | None = None
-        """The broker's process; None while the broker is down."""
+        """The broker's process, or None while the broker is down."""
         self._has_served = False
         self.ready = asyncio.Event()
-        """Set while the broker serves."""
+        """Set while the broker serves clients."""
         loop.network.names[f"kafka-{number}"] = self._host
 
     def start(self) -> None:
-        """Start the broker on its disk, without waiting until it serves."""
+        """Start the broker with its disk, unless it is running, without waiting until it serves."""
         if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
             self.node = Node(self.name, self._host)

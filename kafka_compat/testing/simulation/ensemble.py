@@ -20,7 +20,7 @@ from kafka_compat.testing.simulation.nodes import CURRENT, Node
 
 
 class MemoryJournal(Journal):
-    """In-memory journal that persists until it is opened again, as if on a disk."""
+    """In-memory journal. It can be reopened with its contents, as on a disk."""
 
     def __init__(self, kept: bytearray) -> None:
         super().__init__("the journal of the simulation")
@@ -47,18 +47,18 @@ class MemoryJournal(Journal):
 
 
 def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetadataStore]:
-    """Return a function that opens the tree whose journal is `kept`."""
+    """Return a function that opens the metadata store whose journal is `kept`."""
     return lambda path, now_ms: EmbeddedMetadataStore(path, now_ms, MemoryJournal(kept))
 
 
 T = TypeVar("T")
 
 _LOOKS = 3
-"""Number of checks of a session per session timeout."""
+"""Number of times that a session is checked per session timeout."""
 
 
 class Ensemble:
-    """The store and the sessions, by the rules of this module."""
+    """The metadata store and the brokers' sessions, according to the rules of this module."""
 
     def __init__(self, loop: SimulatedLoop, session_timeout_s: float) -> None:
         self._loop = loop

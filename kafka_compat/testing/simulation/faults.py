@@ -12,9 +12,8 @@ _S_PER_MINUTE = 60.0
 
 @dataclass(frozen=True)
 class Faults:
-    """Average number of faults of each kind per minute of simulated time (0: never), and their duration.
-
-    `delay_ms` is the range of network delays, minimum and maximum.
+    """Average numbers of faults per minute of simulated time (0: none), and the ranges of their durations.
+    `delay_ms` is the range of network delays without faults.
     """
 
     delay_ms: tuple[float, float] = (0.1, 5.0)
@@ -37,7 +36,7 @@ class Faults:
 
     @classmethod
     def none(cls) -> Faults:
-        """Return settings without faults."""
+        """Return a configuration without faults."""
         never: Any = dict.fromkeys(KINDS, 0)
         return cls(**never)
 
@@ -54,7 +53,7 @@ KINDS = (
 
 
 class Bringer:
-    """Random trigger of each kind of fault. It calls `bring(kind)`; `after` schedules a call."""
+    """Trigger that calls `bring(kind)` for each kind of fault at random times. `after` schedules a call."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class Bringer:
         self._stopped = False
 
     def start(self) -> None:
-        """Start triggering faults. Call it once."""
+        """Start triggering faults. Call this method only once."""
         for kind in KINDS:
             self._next(kind)
 

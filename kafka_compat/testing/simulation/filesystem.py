@@ -26,21 +26,21 @@ from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
 _changes = itertools.count(1)
-"""Modification times. Each value is unique."""
+"""Source of unique modification times."""
 
 
 class Crash(BaseException):
-    """Power failure."""
+    """Simulated power failure."""
 
 
 @dataclass(eq=False)
 class Inode:
-    """A file. `content` is visible to programs, `durable` survives a crash, `changes` lie between them."""
+    """A file. Programs see `content`. A crash keeps `durable`, and some of the later `changes`."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     changes: list[tuple[int, bytes] | int] = field(default_factory=list)
-    """(position, bytes) of a write, or the size of a truncation."""
+    """Changes since the last sync: (position, bytes) for a write, the new size for a truncation."""
     modified_ms: int = 0
     links: int = 1
     changed_ns: int = field(default_factory=_changes.__next__)
@@ -63,7 +63,7 @@ class Inode:
         self.changes.clear()
 
     def torn(self, chance: random.Random) -> Inode:
-        """Return the file after a crash."""
+        """Return the file as it is after a crash."""
         mode = chance.random()
         if mode < 0.2 or not self.changes:
             content = bytearray(self.durable)
@@ -105,7 +105,7 @@ def _write_some_sectors(
 
 @dataclass(eq=False)
 class Folder:
-    """Names in a directory: the names visible to programs, the durable names, and the states between them."""
+    """A directory: the names visible to programs, the durable names, and the states between them."""
 
     names: dict[str, Inode | Folder] = field(default_factory=dict)
     history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
@@ -161,7 +161,7 @@ class SimulatedFile:
         self._inode.truncate(size_bytes)
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Do nothing: a reservation has no visible effect."""
+        """Do nothing, because a reservation has no visible effect."""
 
     def size(self) -> int:
         self._filesystem.check()
@@ -172,7 +172,7 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    """A lock that is held until its release or a crash."""
+    """A file lock that is held until it is released or a crash happens."""
 
     def __init__(self, held: set[str], path: str) -> None:
         self._held = held
@@ -183,7 +183,7 @@ class SimulatedLock:
 
 
 class SimulatedFilesystem:
-    """The file system. `room_bytes` limits further writes; with `failing_syncs`, syncs fail with EIO."""
+    """A simulated file system. `room_bytes` is the free space. With `failing_syncs`, syncs fail with EIO."""
 
     def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
         self.chance = chance
@@ -218,7 +218,7 @@ class SimulatedFilesystem:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """Count an I/O step. In the step of the crash, `half_done` is called or not, at random."""
+        """Count an I/O step. In step `crash_at`, call `half_done` or not, at random, and raise Crash."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")

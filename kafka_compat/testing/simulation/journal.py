@@ -16,7 +16,7 @@ _NAMES = {int(key): key.name for key in ApiKey}
 
 
 class Journal:
-    """Journal of a run. `now_s` returns the simulated time."""
+    """Journal of a simulation run. `now_s` returns the simulated time."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
@@ -28,7 +28,7 @@ class Journal:
         self._note(what, None, False)
 
     def note_data(self, where: str, data: bytes, *, is_request: bool) -> None:
-        """Record received bytes at the current time. Requests are recorded with their names."""
+        """Record received bytes at the current time. Requests are recorded with their API names."""
         self._note(where, data, is_request)
         self._hash.update(data)
 
@@ -43,7 +43,7 @@ class Journal:
         return self._hash.hexdigest()
 
     def lines(self) -> list[str]:
-        """Return all entries: the time in seconds, the event, and for data the request and the size."""
+        """Return the entries as text: the time in seconds, the event and, for data, the request and size."""
         return [_line(*entry) for entry in self._entries]
 
 
@@ -53,6 +53,6 @@ def _line(now_s: float, what: str, data: bytes | None, is_request: bool) -> str:
     request = ""
     if is_request and len(data) >= _HEADER_BYTES:
         key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-        # Name the request that the data begin with. Other data rarely match by chance.
+        # Show the name of the request at the beginning of the data. Other data rarely looks like a request.
         request = f" {_NAMES[key]} v{version}" if key in _NAMES and version < _VERSIONS else ""
     return f"{now_s:12.6f}  {what}:{request} {len(data)} bytes"

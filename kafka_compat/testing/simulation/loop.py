@@ -36,11 +36,11 @@ _THREAD_S = (0.00005, 0.002)
 
 
 class Standstill(Exception):
-    """No callback or timer is left although `main` has not ended, or the time or step limit is reached."""
+    """Raised if `main` cannot end: no callback or timer is left, or the time or step limit is reached."""
 
 
 class NumberedFuture(asyncio.Future[T]):
-    """Future with a number (rule 4)."""
+    """Future that is hashed by its number (rule 4)."""
 
     def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
         self._number = number
@@ -51,7 +51,7 @@ class NumberedFuture(asyncio.Future[T]):
 
 
 class NumberedTask(asyncio.Task[T]):
-    """Task with a number (rule 4)."""
+    """Task that is hashed by its number (rule 4)."""
 
     def __init__(self, number: int, coroutine: Coroutine[Any, Any, T], **named: Any) -> None:
         self._number = number
@@ -62,7 +62,7 @@ class NumberedTask(asyncio.Task[T]):
 
 
 class SimulatedLoop(BaseSelectorEventLoop):
-    """The event loop, by the rules of this module. It runs for at most `timeout_s` of simulated time."""
+    """Event loop that follows the rules of this module, for at most `timeout_s` of simulated time."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Advance the simulated time. This replaces time.sleep, which blocks all processes."""
+        """Advance the simulated time, in place of time.sleep, which would block all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -126,11 +126,11 @@ class SimulatedLoop(BaseSelectorEventLoop):
             node.kept.clear()
 
     def forget_transport(self, descriptor: int) -> None:
-        """Forget the transport of a killed process: its descriptor may be reused."""
+        """Forget the transport of a killed process, because its descriptor may be reused."""
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Abandon and return all unfinished tasks, without asyncio's warnings about them."""
+        """Return all unfinished tasks, and stop tracking them, without asyncio's warnings about them."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)

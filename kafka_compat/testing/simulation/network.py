@@ -33,7 +33,7 @@ Address = tuple[str, int]
 
 
 class Loop(Protocol):
-    """Interface of the event loop."""
+    """Interface of the simulated event loop."""
 
     journal: Journal
 
@@ -45,7 +45,7 @@ class Loop(Protocol):
 
 
 class Network:
-    """The network, by the rules of this module. `delay_s` contains the minimum and the maximum delay."""
+    """Network that follows the rules of this module. `delay_s` is the minimum and the maximum delay."""
 
     def __init__(self, loop: Loop, readiness: Readiness, chance: random.Random) -> None:
         self.loop = loop
@@ -53,24 +53,24 @@ class Network:
         self.delay_s = (0.0001, 0.002)
         self.connections: dict[Connection, None] = {}
         self.names: dict[str, str] = {"localhost": "127.0.0.1"}
-        """Addresses of hosts by name."""
+        """Maps host names to addresses."""
         self._chance = chance
         self._listening: dict[Address, SimulatedSocket] = {}
         self._next_port = _FIRST_PORT
         self._connection_count = 0
 
     def delay(self) -> float:
-        """Return the delay of one chunk of data, in seconds."""
+        """Return a random delay for one chunk of data, in seconds."""
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """Choose the size of the first chunk of `size` bytes."""
+        """Return the size of the first chunk of `size` bytes, which is usually `size`."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size
 
     def later(self, when_s: float, what: Any, *arguments: Any) -> None:
-        """Schedule a call that belongs to no process."""
+        """Schedule a call that does not belong to a process."""
         self.loop.call_at(when_s, what, *arguments, context=_NOBODYS)
 
     def free_port(self) -> int:
@@ -91,7 +91,7 @@ class Network:
         self._listening.pop(address, None)
 
     def listener_at(self, address: Address) -> SimulatedSocket | None:
-        """Return the listener at an address, or on all addresses."""
+        """Return the socket that listens on an address (or on all addresses), or None if there is none."""
         for host in (address[0], *_ANY):
             found = self._listening.get((host, address[1]))
             if found is not None:
@@ -111,11 +111,11 @@ class Network:
     # --- connections
 
     def connect(self, client: SimulatedSocket, address: Address) -> None:
-        """Connect to an address. `client` is notified later."""
+        """Start to connect to an address. After a delay, `client` is connected or refused."""
         self.later(self.loop.time() + self.delay(), self._arrive, client, address)
 
     def lose_no_answers(self) -> None:
-        """Disable rule 4 for all connections."""
+        """Disable the loss of responses (rule 4) for all connections."""
         for connection in self.connections:
             connection.lose_answer(False)
 
@@ -153,7 +153,7 @@ class Connection:
         self._client, self._server = client, server
         self._last_s = {client: 0.0, server: 0.0}
         self.unread = {client: 0, server: 0}
-        """Bytes in transit to each socket, or not yet read by it."""
+        """Number of bytes in transit to each socket, or not yet read from it."""
         self._loses_answer = False
         self.is_open = True
 
@@ -162,7 +162,7 @@ class Connection:
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:
-        """Send data, and return the number of accepted bytes."""
+        """Send data, and return the number of accepted bytes. Raises BlockingIOError if none are accepted."""
         receiver = self.other(sender)
         if self._loses_answer and sender is self._server:
             self._network.loop.journal.note(f"{self.name}: its answer is lost")
@@ -194,7 +194,7 @@ class Connection:
             receiver.received(data)
 
     def end(self, sender: SimulatedSocket) -> None:
-        """Deliver the end of the data from `sender`."""
+        """Signal the end of the data from `sender` to the other socket."""
         self._after_delay(self.other(sender), self._deliver_end, self.other(sender))
 
     def _deliver_end(self, receiver: SimulatedSocket) -> None:
@@ -202,17 +202,17 @@ class Connection:
             receiver.received(b"")
 
     def closed(self) -> None:
-        """Record that one side is closed. Once both sides are closed, the connection is forgotten."""
+        """Forget the connection if both sockets are closed."""
         if self._client.is_closed and self._server.is_closed:
             self.is_open = False
             self._network.connections.pop(self, None)
 
     def lose_answer(self, does: bool = True) -> None:
-        """Enable or disable rule 4."""
+        """Enable or disable the loss of the next response (rule 4)."""
         self._loses_answer = does
 
     def drop(self) -> None:
-        """Drop the connection (rule 3)."""
+        """Drop the connection and the data in transit (rule 3)."""
         if self.is_open:
             self.is_open = False
             self._network.loop.journal.note(f"{self.name}: dropped")
@@ -225,7 +225,7 @@ _NOWHERE = ("0.0.0.0", 0)
 
 
 class SimulatedSocket:
-    """A non-blocking IPv4 stream socket. Blocking calls are programming errors."""
+    """Simulated IPv4 stream socket. Blocking calls raise RuntimeError."""
 
     def __init__(
         self, network: Network, family: int = socket.AF_INET, type: int = -1, proto: int = 0
@@ -244,9 +244,9 @@ class SimulatedSocket:
         self._blocks = True
         self._connection: Connection | None = None
         self._listening: SimulatedSocket | None = None
-        """The address of the listener that will accept the connection."""
+        """The listener that will accept the connection."""
         self._waiting: deque[SimulatedSocket] | None = None
-        """Connections of a listener that are not accepted yet."""
+        """A listener's connections that have not been accepted yet, or None for other sockets."""
         self._unread = bytearray()
         self._ended = False
         self._sends_no_more = False
@@ -256,7 +256,7 @@ class SimulatedSocket:
 
     @property
     def node_name(self) -> str:
-        """Name of the process."""
+        """Name of the process that owns the socket."""
         return "main" if self._node is None else self._node.name
 
     @property
@@ -267,7 +267,7 @@ class SimulatedSocket:
         return self._connection.unread[self._connection.other(self)] < WINDOW_BYTES
 
     def new_socket(self) -> SimulatedSocket:
-        """Create a listener's socket for a client. After it is connected, the socket waits to be accepted."""
+        """Create the server's socket for a new connection. Once connected, it waits to be accepted."""
         context = Context() if self._node is None else self._node.context()
         accepted = context.run(SimulatedSocket, self._network)
         accepted._listening = self

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 
 
 class NodeSocket(Protocol):
-    """An open socket of a process."""
+    """Interface of an open socket of a process."""
 
     def reset(self) -> None:
         """Reset the socket of a killed process."""
 
 
 class Node:
-    """A process. `host` is the address of its sockets."""
+    """A simulated process. `host` is the address of its sockets."""
 
     __slots__ = ("host", "kept", "name", "running", "sockets", "state")
 
@@ -38,7 +38,7 @@ class Node:
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
-        """Return a new context, whose work belongs to this process."""
+        """Return a new context. Work in this context belongs to this process."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         return context

@@ -2,8 +2,8 @@
 
 A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
 Modules imported during a simulation may therefore keep the replacement, and other threads of the process
-continue in real time. Otherwise, other threads would consume the seed's randomness and advance the simulated
-clock with each sleep, depending on the machine's scheduling. The originals are restored at the end.
+continue in real time. If they were simulated too, they would consume the seed's randomness and advance the
+simulated clock with each sleep, depending on the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class _Running:
-    """The running simulation of this process, if any."""
-
     loop: SimulatedLoop | None = None
     thread = 0
     urandom: random.Random
@@ -107,8 +105,8 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement for a function of the gc module. On all threads, the function does nothing during
-    a simulation, because collections must not depend on earlier garbage.
+    """Return a replacement for a function of the gc module. During a simulation, it does nothing, on all
+    threads, because collections must not depend on earlier garbage.
     """
 
     def collector(*arguments: Any, **named: Any) -> Any:
@@ -138,7 +136,7 @@ _STAND_INS: dict[int, tuple[Any, Any]] = {
 _OWN = __name__
 
 _places: dict[int, tuple[ModuleType, list[tuple[str, Any, Any]]]] = {}
-"""Maps each scanned module to the places of originals, with their replacements."""
+"""Maps the id() of each scanned module to its attributes to replace: (name, original, replacement)."""
 
 
 def _find_places() -> None:
@@ -155,7 +153,7 @@ def _find_places() -> None:
 
 @contextlib.contextmanager
 def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
-    """Install all replacements. Raises RuntimeError if another simulation is running."""
+    """Install all replacements in a block. Raises RuntimeError if another simulation is running."""
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()

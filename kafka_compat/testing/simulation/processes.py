@@ -1,4 +1,4 @@
-"""Run seeds in separate processes.
+"""Run each seed of a simulation in a separate process.
 
 Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
@@ -54,7 +54,7 @@ async def _program(simulation: Simulation) -> None:
 
 def warm_up() -> None:
     """Simulate a small program before the seeds, to import and compile the required code. This takes half a
-    second. Errors are ignored, because they recur in the seeds.
+    second. Errors are ignored, because they occur again in the seeds.
     """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
 
@@ -67,7 +67,7 @@ _ASK = 0xFFFFFFFF
 
 
 class Keeper:
-    """Handle of a keeper process (rule 1). Raises TypeError for a `main` that the process cannot find."""
+    """Handle of a keeper process (rule 1). Raises TypeError if `main` cannot be passed to the process."""
 
     def __init__(self, main: Main, options: Options) -> None:
         work = _Work(main, options)
@@ -79,13 +79,13 @@ class Keeper:
         inside.close()
 
     def begin(self, seed: int, *, with_journal: bool) -> None:
-        """Start a seed; its report arrives in `answers`."""
-        # Ignore the error of a keeper that has ended, because `report` raises the reason.
+        """Start a seed. Its report arrives in `answers`."""
+        # Ignore the error of a keeper that has ended, because `report` raises an error with the reason.
         with contextlib.suppress(BrokenPipeError):
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """Return the next report. Raises RuntimeError if the keeper has ended prematurely."""
+        """Wait for the next report, and return it. Raises RuntimeError if the keeper has ended."""
         try:
             found = self.answers.recv()
         except EOFError:
@@ -97,7 +97,7 @@ class Keeper:
         return found
 
     def close(self) -> None:
-        """End the keeper."""
+        """End the keeper process."""
         self.answers.close()
         self._process.terminate()
         self._process.join()
@@ -111,7 +111,7 @@ class _Last:
 
 
 def run_apart(seed: int, main: Main, options: Options) -> Report:
-    """Run one seed, with its journal."""
+    """Run one seed in a keeper process, and return its report with the journal."""
     if _Last.keeper is None or _Last.work != (main, options):
         if _Last.keeper is not None:
             _Last.keeper.close()
@@ -127,7 +127,7 @@ def run_apart(seed: int, main: Main, options: Options) -> Report:
 
 
 class Keepers:
-    """Several keepers, for many seeds. A context manager."""
+    """Several keeper processes, for many seeds. A context manager."""
 
     def __init__(self, count: int, main: Main, options: Options) -> None:
         self._keepers = [Keeper(main, options) for _ in range(count)]
@@ -142,7 +142,7 @@ class Keepers:
             keeper.close()
 
     def run(self, seeds: Iterable[int]) -> Iterator[Report]:
-        """Yield the reports in order of completion. Reports of failed seeds include the journals."""
+        """Run seeds, and yield their reports in order of completion, with the journals of failed seeds."""
         left = iter(seeds)
         busy: dict[Connection, Keeper] = {}
         for keeper in self._keepers:
@@ -162,8 +162,8 @@ class Keepers:
 
 
 class _Work:
-    """The program of a keeper. A function is found by module and name, or by file if the module cannot be
-    imported by name, as in pytest.
+    """A program that can be passed to a keeper process. Its function is found by module and name, or by file
+    if the module cannot be imported by name, as in pytest.
     """
 
     def __init__(self, main: Main, options: Options) -> None:
@@ -178,7 +178,7 @@ class _Work:
         self._file: str | None = getattr(sys.modules.get(self._module), "__file__", None)
 
     def load(self) -> tuple[Main, Options]:
-        """Return the function and the options."""
+        """Import the program, and return its function and options."""
         if self._module != "__main__" and self._file is not None and self._module not in sys.modules:
             try:
                 importlib.import_module(self._module)
@@ -212,8 +212,8 @@ def _hashes_as_always() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _addresses_as_always() -> Iterator[None]:
-    """Disable address space randomization for processes started in the block, if Linux allows it. Needed
-    because None and objects without `__hash__` are hashed by address.
+    """Disable address space randomization for processes started in the block, if Linux allows it. This is
+    needed because None and objects without `__hash__` are hashed by address.
     """
     if not sys.platform.startswith("linux"):
         yield
@@ -230,7 +230,7 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Only the parent process handles Ctrl-C; when it exits, `asked` ends, and so does this process.
+    # Let only the parent process handle Ctrl-C. When it exits, `asked` ends, and so does this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()

@@ -12,7 +12,7 @@ _FIRST = 3
 
 
 class Writable(Protocol):
-    """Interface of a socket."""
+    """Interface of a simulated socket."""
 
     @property
     def is_writable(self) -> bool:
@@ -20,7 +20,7 @@ class Writable(Protocol):
 
 
 class Readiness(selectors.BaseSelector):
-    """Readiness by descriptor. `may_run` returns whether the process of a callback is running."""
+    """Selector for simulated sockets. `may_run` returns whether the process of a callback is running."""
 
     def __init__(self, may_run: Callable[[asyncio.Handle], bool]) -> None:
         self._may_run = may_run
@@ -32,7 +32,7 @@ class Readiness(selectors.BaseSelector):
     # --- descriptors
 
     def open(self, opened: Writable) -> int:
-        """Allocate the lowest free descriptor, as the kernel does."""
+        """Allocate and return the lowest free descriptor, as the kernel does."""
         descriptor = _FIRST
         while descriptor in self._sockets:
             descriptor += 1
@@ -45,14 +45,14 @@ class Readiness(selectors.BaseSelector):
             where.pop(descriptor, None)
 
     def readable(self, descriptor: int, is_so: bool) -> None:
-        """Mark a descriptor as readable or not."""
+        """Mark a descriptor as readable or not readable."""
         if not is_so:
             self._readable.pop(descriptor, None)
         elif descriptor in self._sockets:
             self._readable[descriptor] = None
 
     def collect(self, ready: deque[asyncio.Handle]) -> None:
-        """Add the callbacks of all ready descriptors."""
+        """Append the callbacks of all ready descriptors to `ready`."""
         keys = self._keys
         for descriptor in self._readable:
             key = keys.get(descriptor)

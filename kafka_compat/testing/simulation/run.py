@@ -66,7 +66,7 @@ class Report:
     digest: str
     journal: list[str]
     error: str | None
-    """The exception of `main`, with its traceback; None if `main` returned."""
+    """The exception of `main`, with its traceback, or None if `main` returned."""
 
     @property
     def passed(self) -> bool:
@@ -75,7 +75,7 @@ class Report:
 
 
 def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -> Report:
-    """Simulate once. The report of a failed simulation includes its journal."""
+    """Run a simulation, and return its report. If the simulation fails, the report includes the journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
     # Enter `stamped` first, so that `simulated` also patches the modules that it imports.

@@ -1,4 +1,4 @@
-"""Interface for code under simulation: its brokers, its processes, and the faults."""
+"""Interface for simulated programs: their brokers and processes, and the faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPLICAS_MAX = 3
 
 
 class Process:
-    """A process of the program. `work` is restarted after a kill or an exception, as by a supervisor; an
+    """A process of the program. `work` is restarted after a kill or an exception, as by a supervisor. An
     AssertionError fails the simulation.
     """
 
@@ -36,7 +36,7 @@ class Process:
 
     @property
     def node(self) -> Node | None:
-        """The current process, if it is running."""
+        """The node that runs the process, or None if the process was killed or has ended."""
         return self._node
 
     def start(self) -> None:
@@ -47,7 +47,7 @@ class Process:
             self._node.spawn(self._simulation.loop, self._run)
 
     def kill(self) -> None:
-        """Kill the process (kill -9): none of its code runs any more, not even `finally`."""
+        """Kill the process (kill -9). None of its code runs any more, not even `finally` blocks."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: killed")
             self._node.kill()
@@ -116,7 +116,7 @@ class Simulation:
 
     @property
     def now_s(self) -> float:
-        """Seconds since the start."""
+        """Simulated seconds since the start."""
         return self.loop.time()
 
     def note(self, what: str) -> None:
@@ -149,7 +149,7 @@ class Simulation:
     # --- running
 
     async def run(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
-        """Start the brokers, trigger faults, and wait for `main`."""
+        """Start the brokers, run `main` with faults, and wait until it ends or the simulation fails."""
         for broker in self.brokers:
             broker.start()
         running = asyncio.ensure_future(self._main(main))
@@ -165,16 +165,16 @@ class Simulation:
         await main(self)
 
     def fail(self, error: BaseException) -> None:
-        """End the simulation with an error."""
+        """Fail the simulation with an error."""
         if not self._failed.done():
             self._failed.set_exception(error)
 
     def after(self, delay_s: float, what: Callable[[], None]) -> None:
-        """Schedule a call that belongs to no process."""
+        """Schedule a call that does not belong to a process."""
         self.loop.network.later(self.now_s + delay_s, what)
 
     def between(self, bounds: tuple[float, float]) -> float:
-        """Return a random number in a range, chosen by the seed."""
+        """Return a random number in a range, determined by the seed."""
         return self._chance.uniform(*bounds)
 
     def _bring(self, kind: str) -> None:

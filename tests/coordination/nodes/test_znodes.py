@@ -9,7 +9,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 
 
-def test_a_broker_registration_is_encoded_as_by_kafka() -> None:
+def test_a_broker_registration_is_encoded_as_in_kafka() -> None:
     genuine = (
         b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
         b'"endpoints":["PLAINTEXT://127.0.0.1:19392"],"jmx_port":-1,"port":19392,"host":"127.0.0.1","version":5,'
@@ -33,7 +33,7 @@ def test_broker_registrations_with_racks_and_features_are_decoded() -> None:
     assert znodes.decode_broker(0, version_1).endpoints == (Endpoint("PLAINTEXT", "localhost", 9092),)
 
 
-def test_a_topic_assignment_is_encoded_as_by_kafka() -> None:
+def test_a_topic_assignment_is_encoded_as_in_kafka() -> None:
     genuine = (
         b'{"partitions":{"0":[1],"1":[1]},"topic_id":"ilErGRjwRs6WRag40DTa7A","adding_replicas":{},'
         b'"removing_replicas":{},"version":3}'
@@ -46,7 +46,7 @@ def test_a_topic_assignment_is_encoded_as_by_kafka() -> None:
     )
 
 
-def test_a_partition_state_is_encoded_as_by_kafka() -> None:
+def test_a_partition_state_is_encoded_as_in_kafka() -> None:
     genuine = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
     state = PartitionState(leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, partition_epoch=4)
     assert znodes.encode_partition_state(state) == genuine

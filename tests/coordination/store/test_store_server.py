@@ -248,7 +248,7 @@ async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore
     await remote.close()
 
 
-async def test_a_list_of_children_that_is_too_long_is_an_error(
+async def test_a_list_of_children_that_is_too_long_raises_an_error(
     store: EmbeddedMetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = await Remote.to(store)
@@ -330,7 +330,7 @@ def test_a_session_expires_only_after_the_timeout(steps: list[tuple[bool, float]
         assert silence.is_too_long(now_s) == (now_s - heard_s >= timeout_s)
 
 
-def test_time_during_which_the_server_is_blocked_does_not_expire_sessions() -> None:
+def test_sessions_do_not_expire_while_the_server_is_blocked() -> None:
     silence = Silence(9.0, 0.0)
     assert not silence.is_too_long(3.0)
     assert not silence.is_too_long(100.0)

@@ -171,7 +171,7 @@ def test_invalid_frames_are_rejected(data: bytes) -> None:
         ["alive", 1],
     ],
 )
-def test_an_incomplete_request_is_rejected(message: list[Any]) -> None:
+def test_an_invalid_request_is_rejected(message: list[Any]) -> None:
     with pytest.raises(BadFrame):
         decode_request(message)
 

@@ -164,7 +164,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclOracle]:
 
 
 @pytest.mark.timeout(1200)
-def test_decisions_match_kafkas_own_authorizer(kafka: AclOracle) -> None:
+def test_decisions_match_those_of_kafkas_own_authorizer(kafka: AclOracle) -> None:
     for seed in range(rounds(1000, 100_000)):
         chance = random.Random(f"kafka {seed}")
         acls, allow_if_no_acl = some_acls(chance), chance.random() < 0.5

@@ -133,7 +133,7 @@ _messages = st.one_of(
 @example(b"")
 @example(b"\x01")
 @example(_token(_GOOD))
-def test_messages_are_parsed_as_by_kafka(oracle: SaslOracle, message: bytes) -> None:
+def test_messages_are_parsed_as_in_kafka(oracle: SaslOracle, message: bytes) -> None:
     _unsecured(oracle, {}, message, b"\x01")
 
 
@@ -168,7 +168,7 @@ _options = st.sampled_from(
 
 @settings(max_examples=_EXAMPLES)
 @given(_claims, _options, st.sampled_from(["none", "None", "RS256", 5]), st.sampled_from(["", "x"]))
-def test_unsecured_tokens_are_accepted_as_by_kafka(
+def test_unsecured_tokens_are_accepted_as_in_kafka(
     oracle: SaslOracle, said: dict[str, Any], options: dict[str, str], algorithm: object, signature: str
 ) -> None:
     token = f"{part({'alg': algorithm})}.{part(said)}.{signature}"
@@ -182,7 +182,7 @@ def test_unsecured_tokens_are_accepted_as_by_kafka(
         max_size=6,
     )
 )
-def test_invalid_unsecured_tokens_are_rejected_as_by_kafka(oracle: SaslOracle, parts: list[str]) -> None:
+def test_invalid_unsecured_tokens_are_rejected_as_in_kafka(oracle: SaslOracle, parts: list[str]) -> None:
     _unsecured(oracle, {}, _token("".join(parts)), b"\x01")
 
 
@@ -374,7 +374,7 @@ _mostly_good = st.fixed_dictionaries(
         st.sampled_from(["sub", "client", "exp", "iat", "nbf", "aud", "iss", "scope", "jti"]), max_size=2
     ),
 )
-def test_claims_are_validated_as_by_kafka(
+def test_claims_are_validated_as_in_kafka(
     plain: _Both, strict: _Both, good: dict[str, Any], others: dict[str, Any], changed: set[str]
 ) -> None:
     said = _without_nothing(good | {name: others[name] for name in sorted(changed)})

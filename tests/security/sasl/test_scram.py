@@ -32,9 +32,7 @@ def _first(server: Scram, message: str) -> dict[str, str]:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @settings(max_examples=25, deadline=None)
 @given(name=NAMES, password=st.text(max_size=20), wrong=st.text(max_size=20))
-def test_only_the_correct_password_is_authenticated(
-    mechanism: str, name: str, password: str, wrong: str
-) -> None:
+def test_only_the_correct_password_is_accepted(mechanism: str, name: str, password: str, wrong: str) -> None:
     for said in (password, wrong):
         server, client = _server(mechanism, name, password), ScramClient(mechanism, name, said)
         final = client.next(server.evaluate(client.first()))

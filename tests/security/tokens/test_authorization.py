@@ -101,7 +101,7 @@ async def seen(login: Login, *owners: str) -> set[str]:
     return {token["token_id"] for token in await asyncio.to_thread(world.described, login, *owners)}
 
 
-async def test_creating_tokens_for_others_needs_permission(room: Room) -> None:
+async def test_creating_tokens_for_other_users_needs_permission(room: Room) -> None:
     login = await as_user(room, "alice")
     with login.connection:
         assert (await create(login))["error_code"] == 0
@@ -118,7 +118,7 @@ async def test_creating_tokens_for_others_needs_permission(room: Room) -> None:
         assert await seen(login, "bob") == {made["token_id"]}
 
 
-async def test_describing_tokens_of_others_needs_permission(room: Room) -> None:
+async def test_describing_tokens_of_other_users_needs_permission(room: Room) -> None:
     alice, bob, carol = [await as_user(room, name) for name in ("alice", "bob", "carol")]
     with alice.connection, bob.connection, carol.connection:
         first = (await create(alice))["token_id"]

@@ -163,7 +163,7 @@ def test_an_expired_token_is_listed_but_unusable(both: Open, world: World) -> No
     assert alice.expire(tokens, -1, 2) == 0
 
 
-def test_creating_tokens_for_others_gets_the_same_responses(both: Open) -> None:
+def test_creating_tokens_for_other_users_gets_kafkas_responses(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob", "renewers": [user("carol")]}
     tokens = alice.create(3, **for_bob)
@@ -178,7 +178,7 @@ def test_creating_tokens_for_others_gets_the_same_responses(both: Open) -> None:
         alice.create(3, owner_principal_type=kind, owner_principal_name=name)
 
 
-def test_invalid_requests_get_the_same_errors(both: Open) -> None:
+def test_invalid_requests_get_kafkas_errors(both: Open) -> None:
     alice = both("alice")
     no_user = {"principal_type": "Group", "principal_name": "g"}
     refused = alice.create(renewers=[user("bob"), no_user])["ours"]["error_code"]

@@ -89,7 +89,7 @@ async def test_changes_on_one_broker_reach_the_others(brokers: Brokers) -> None:
     assert not ids(late)
 
 
-async def test_a_token_that_another_broker_expired_does_not_return(brokers: Brokers) -> None:
+async def test_a_token_expired_by_another_broker_does_not_reappear(brokers: Brokers) -> None:
     """Another broker renews the token before it has received the notice of the expiry."""
     one, other = await brokers.keeper(), await brokers.keeper()
     for attempt in range(20):
@@ -122,7 +122,7 @@ class Deaf(CurrentSession):
         return await super().children(path, watch)
 
 
-async def test_a_broker_with_pending_notices_decides_by_the_store(brokers: Brokers) -> None:
+async def test_a_broker_with_pending_notices_decides_according_to_the_store(brokers: Brokers) -> None:
     """It does not renew a token that expired on another broker, and renews one whose expiry another broker
     changed.
     """
@@ -238,7 +238,7 @@ async def test_a_token_too_large_for_zookeeper_is_rejected(brokers: Brokers) -> 
     assert len(ids(keeper)) == 1
 
 
-async def test_secrets_are_not_part_of_representations(brokers: Brokers) -> None:
+async def test_repr_does_not_contain_the_secret(brokers: Brokers) -> None:
     issued = await create(await brokers.keeper())
     assert repr(issued.hmac) not in repr(issued)
     assert issued.token.token_id in repr(issued)

@@ -64,7 +64,7 @@ def test_the_offset_map_holds_as_many_keys_as_in_genuine_kafka_without_losing_an
 
 @pytest.mark.parametrize("memory_bytes", [1, 300, 2_000, 20_000])
 @pytest.mark.parametrize("load_factor", [0.01, 0.9])
-def test_a_cleaning_completes_with_any_memory_limit(memory_bytes: int, load_factor: float) -> None:
+def test_cleaning_completes_with_any_memory_limit(memory_bytes: int, load_factor: float) -> None:
     offset_map = OffsetMap(memory_bytes, load_factor, first_offset=1000)
     keys, offsets = [key_at(offset) for offset in range(1000, 1500)], range(1000, 1500)
     offset_map.put(keys, offsets)

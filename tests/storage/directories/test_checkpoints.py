@@ -12,7 +12,7 @@ from kafka_compat.storage.errors import CorruptFile
 TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 
 
-def test_offset_checkpoint_has_kafkas_format() -> None:
+def test_the_offset_checkpoint_has_kafkas_format() -> None:
     offsets = {("b", 0): 7, ("a", 10): 0, ("a", 9): 12345678901}
     content = checkpoints.encode_offsets(offsets)
     assert content == b"0\n3\nb 0 7\na 10 0\na 9 12345678901\n", (
@@ -26,12 +26,12 @@ def test_offset_checkpoint_has_kafkas_format() -> None:
 @pytest.mark.parametrize(
     "content", [b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"x\n0\n", b"0\n1\na 0 b\n"]
 )
-def test_malformed_offset_checkpoints_are_corrupt(content: bytes) -> None:
+def test_malformed_offset_checkpoints_are_reported_as_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFile):
         checkpoints.decode_offsets(content)
 
 
-def test_partition_metadata_contains_the_topic_id_in_kafkas_format() -> None:
+def test_the_partition_metadata_contains_the_topic_id_in_kafkas_format() -> None:
     content = checkpoints.encode_partition_metadata(TOPIC_ID)
     assert content == b"version: 0\ntopic_id: -B1Prn3sEdCnZQCgyR5r9g"
     assert checkpoints.decode_partition_metadata(content) == TOPIC_ID
@@ -41,5 +41,5 @@ def test_partition_metadata_contains_the_topic_id_in_kafkas_format() -> None:
             checkpoints.decode_partition_metadata(broken)
 
 
-def test_clean_shutdown_marker_has_kafkas_json_format() -> None:
+def test_the_clean_shutdown_marker_has_kafkas_json_format() -> None:
     assert checkpoints.encode_clean_shutdown() == b'{"version":0,"brokerEpoch":-1}'

@@ -130,7 +130,7 @@ def test_messages_in_old_formats_are_recovered_read_and_found_by_timestamp(tmp_p
     assert append(log, batch(2)).first_offset == 30
 
 
-def test_interrupted_deletions_and_cleanings_are_completed(tmp_path: Path) -> None:
+def test_interrupted_deletions_and_cleaner_runs_are_completed(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(6):
@@ -409,7 +409,7 @@ def test_a_failed_disk_takes_only_its_logs_offline() -> None:
     assert not disk.exists(f"{broken}/.kafka_cleanshutdown")
 
 
-def test_a_failure_of_the_last_disk_is_an_error(tmp_path: Path) -> None:
+def test_a_failure_of_the_last_disk_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogDirFailure, match="every log directory is offline"):
         Harness(tmp_path / "file")

@@ -120,7 +120,7 @@ def test_an_empty_log_has_no_first_record(tmp_path: Path) -> None:
     assert result_of(first_record_from(log, 2, 2)) is None
 
 
-def test_a_closed_log_is_not_a_disk_failure(tmp_path: Path) -> None:
+def test_a_closed_log_is_not_reported_as_a_disk_failure(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     for _ in range(2):

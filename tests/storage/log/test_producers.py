@@ -86,7 +86,7 @@ def test_a_retry_of_any_of_the_last_five_batches_returns_its_offset() -> None:
 
 
 @pytest.mark.parametrize(("sequence", "count"), [(3, 1), (5, 1), (0, 1), (0, 4), (1, 2)])
-def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
+def test_gaps_and_overlaps_are_rejected_as_out_of_order(sequence: int, count: int) -> None:
     partition = Partition()
     partition.append(0, 2)
     with pytest.raises(errors.OutOfOrderSequence):

@@ -103,7 +103,7 @@ def test_kafka_reads_our_lz4_in_format_0_and_writes_the_same_header(oracle: Reco
 
 
 @each_codec
-def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
+def test_truncated_content_is_reported_as_corrupt(codec: CompressionType) -> None:
     compressed = compress(codec, os.urandom(3000))
     for size in {*range(30), len(compressed) // 2, *range(len(compressed) - 5, len(compressed))}:
         if codec is CompressionType.SNAPPY and size == len(XERIAL_MAGIC) + 8:
@@ -114,7 +114,9 @@ def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
 
 @given(codec=st.sampled_from(REAL_CODECS), data=st.data())
 @settings(deadline=None, max_examples=300)
-def test_damaged_content_is_decompressed_or_corrupt(codec: CompressionType, data: st.DataObject) -> None:
+def test_damaged_content_is_decompressed_or_reported_as_corrupt(
+    codec: CompressionType, data: st.DataObject
+) -> None:
     compressed = bytearray(compress(codec, b"one, two, three " * 60))
     for _ in range(data.draw(st.integers(1, 3))):
         compressed[data.draw(st.integers(0, len(compressed) - 1))] = data.draw(st.integers(0, 255))
@@ -124,13 +126,13 @@ def test_damaged_content_is_decompressed_or_corrupt(codec: CompressionType, data
 
 @given(codec=st.sampled_from(REAL_CODECS), garbage=st.binary(min_size=1, max_size=300))
 @settings(deadline=None)
-def test_random_bytes_are_decompressed_or_corrupt(codec: CompressionType, garbage: bytes) -> None:
+def test_random_bytes_are_decompressed_or_reported_as_corrupt(codec: CompressionType, garbage: bytes) -> None:
     with contextlib.suppress(CorruptRecord, MessageTooLarge):
         decompress(codec, garbage)
 
 
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
-def test_unknown_codecs_are_corrupt(codec: int) -> None:
+def test_unknown_codecs_are_reported_as_corrupt_records(codec: int) -> None:
     if codec == 0:
         assert decompress(codec, b"as it is") == b"as it is"
     else:
@@ -194,7 +196,7 @@ def test_a_block_that_declares_an_excessive_size_is_rejected_at_once() -> None:
 
 
 @each_codec
-def test_highly_compressible_records_are_not_taken_for_a_bomb(codec: CompressionType) -> None:
+def test_highly_compressible_records_are_not_mistaken_for_a_bomb(codec: CompressionType) -> None:
     content = bytes(SIZE_FLOOR_BYTES)
     assert decompress(codec, compress(codec, content)) == content
 

@@ -198,7 +198,7 @@ def test_valid_batches_are_kept_unchanged(records: list[Record], codec: Compress
     assert validate(batch, after_max_ms=2**63 - 1).data == batch
 
 
-def test_a_truncated_second_batch_is_dropped_as_by_kafka(oracle: RecordOracle) -> None:
+def test_a_truncated_second_batch_is_dropped_as_in_kafka(oracle: RecordOracle) -> None:
     whole, cut = good(), good()[:40]
     assert validate(whole + cut).data == whole
     assert oracle.validate(bytes(whole + cut)).code == 0
@@ -251,7 +251,7 @@ def test_a_missing_key_and_an_invalid_timestamp_are_reported_together() -> None:
     assert [index for index, _ in caught.value.record_errors] == [0, 1]
 
 
-def test_a_wrong_offset_delta_is_reported_by_its_index() -> None:
+def test_a_wrong_offset_delta_is_reported_with_the_index_of_its_record() -> None:
     body = encode_record(0, 0, b"k", b"v") + encode_record(5, 0, b"k", b"v")
     with pytest.raises(errors.InvalidRecord) as caught:
         validate(with_body(body, count=2))
@@ -416,7 +416,7 @@ wrap round in Kafka's 64-bit subtraction.
     max_examples=rounds(200, 4000),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_mutated_batches_are_accepted_or_rejected_as_by_kafka(
+def test_mutated_batches_are_accepted_or_rejected_as_in_kafka(
     oracle: RecordOracle, records: list[Record], seed: int, reseal: bool
 ) -> None:
     chance = random.Random(seed)

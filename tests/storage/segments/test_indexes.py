@@ -39,13 +39,13 @@ def test_the_last_batch_boundary_at_or_before_a_position_is_found() -> None:
     assert index.last_position_up_to(10**9) == 15360
 
 
-def test_offset_index_has_kafkas_format() -> None:
+def test_the_offset_index_has_kafkas_format() -> None:
     content = offset_index().encode()
     assert content == struct.pack(">6i", 19, 5000, 39, 10000, 59, 15360)
     assert OffsetIndex.decode(100, content, 20000).encode() == content
 
 
-def test_offset_index_ignores_the_zeros_that_kafka_preallocates() -> None:
+def test_the_offset_index_ignores_the_zeros_that_kafka_preallocates() -> None:
     content = offset_index().encode()
     found = OffsetIndex.decode(100, content.ljust(PREALLOCATED_BYTES, b"\0"), 20000)
     assert found.encode() == content
@@ -61,13 +61,15 @@ def test_offset_index_ignores_the_zeros_that_kafka_preallocates() -> None:
         ((0, 500), 10000),
     ],
 )
-def test_an_inconsistent_offset_index_is_corrupt(fields: tuple[int, ...], log_size_bytes: int) -> None:
+def test_an_inconsistent_offset_index_is_reported_as_corrupt(
+    fields: tuple[int, ...], log_size_bytes: int
+) -> None:
     content = struct.pack(f">{len(fields)}i", *fields)
     with pytest.raises(CorruptFile):
         OffsetIndex.decode(100, content, log_size_bytes)
 
 
-def test_offset_index_truncation_drops_later_batches() -> None:
+def test_truncating_the_offset_index_drops_later_batches() -> None:
     index = offset_index()
     index.truncate(15360)
     assert len(index) == 2
@@ -87,7 +89,7 @@ def time_index() -> TimeIndex:
     return index
 
 
-def test_time_index_keeps_only_ascending_timestamps() -> None:
+def test_the_time_index_keeps_only_ascending_timestamps() -> None:
     assert len(time_index()) == 3
     last = time_index().last
     assert last is not None
@@ -103,20 +105,20 @@ def test_a_timestamp_lookup_never_skips_a_matching_record() -> None:
     assert index.offset_before(9_000) == 149
 
 
-def test_time_index_has_kafkas_format() -> None:
+def test_the_time_index_has_kafkas_format() -> None:
     content = time_index().encode()
     assert content == struct.pack(">qiqiqi", 1_000, 9, 2_000, 29, 3_000, 49)
     assert TimeIndex.decode(100, content.ljust(PREALLOCATED_BYTES, b"\0")).encode() == content
 
 
-def test_time_index_can_be_extended_after_reading() -> None:
+def test_the_time_index_can_be_extended_after_reading() -> None:
     index = TimeIndex.decode(100, time_index().encode())
     index.maybe_append(2_999, 159)
     index.maybe_append(3_001, 169)
     assert len(index) == 4
 
 
-def test_time_index_truncation_drops_later_offsets() -> None:
+def test_truncating_the_time_index_drops_later_offsets() -> None:
     index = time_index()
     index.truncate(149)
     assert index.last_timestamp == 2_000
@@ -126,7 +128,7 @@ def test_time_index_truncation_drops_later_offsets() -> None:
     assert index.last is None
 
 
-def test_time_index_with_descending_entries_is_corrupt() -> None:
+def test_a_time_index_with_descending_entries_is_reported_as_corrupt() -> None:
     with pytest.raises(CorruptFile):
         TimeIndex.decode(100, struct.pack(">qiqi", 2_000, 9, 1_000, 29))
     with pytest.raises(CorruptFile):
