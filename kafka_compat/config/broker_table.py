@@ -330,7 +330,7 @@ sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a download of the key set.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
-sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: any audience is accepted.
+sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
 delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if delegation.token.secret.key is unset.
 delegation.token.secret.key password null medium read-only works # Secret key that signs delegation tokens. It must be the same on all brokers. Unset: delegation tokens are disabled.
