@@ -1,1 +1,1 @@
-"""Requests independent of their transport: callers, APIs, the path to the handler, and responses."""
+"""Transport-independent handling of requests: callers, APIs, dispatch to handlers, and responses."""

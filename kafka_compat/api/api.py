@@ -32,27 +32,27 @@ _FLEXIBLE_START: Final = Struct(">iix")
 
 TIMED_PER_S: Final = 20
 _RARELY: Final = 1001
-"""Sampling interval for the rest of a second in which very many requests have arrived."""
+"""Sampling interval for the rest of a second after TIMED_PER_S requests have been timed."""
 _NEVER: Final = 0
 _FIRST: Final = 1
 
 
 class Requests:
-    """The requests of one API in one version, and the sampling of timed requests (see request_counts.py)."""
+    """Counter for one version of an API. It also selects the requests to time (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
     def __init__(self, is_watched: bool = True) -> None:
         self.count = 0
         self.next_timed = _FIRST if is_watched else _NEVER
-        """The number of the next request to be timed."""
+        """Number of the next request to be timed."""
         self.every = 1
-        """The sampling interval N: every Nth request is timed."""
+        """Sampling interval N: every Nth request is timed."""
         self._left = TIMED_PER_S
         self._paced = 0
 
     def timed(self) -> None:
-        """Select the next request to be timed. Call this when one has been timed."""
+        """Count the current request as timed, and select the next request to time."""
         self._left -= 1
         if self._left == 0:
             # In a burst, the rate is not known yet. Time few requests during the rest of the second.
@@ -70,9 +70,9 @@ class Requests:
 
 
 class Api:
-    """An API in use. It is created, and its modules are imported, when a client first uses it.
+    """An API and its handler. Created on first use, so that unused handlers are never imported.
 
-    `is_watched`: whether metrics of error codes and durations may be requested.
+    If `is_watched` is true, error codes and durations are recorded for metrics.
     """
 
     __slots__ = (
@@ -114,12 +114,12 @@ class Api:
         self.has_slices = key is ApiKey.FETCH
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
-        """The requests of each version."""
+        """Request counters, indexed by version."""
         self.codes = Codes(key)
-        """The number of responses with each error code, counted if metrics are enabled."""
+        """Error code counts, kept if metrics are enabled."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
-        """Decode a request that is too long for the event loop. Raises MalformedRequest."""
+        """Decode a long request. Raises MalformedRequest if it is malformed or has too many elements."""
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
         except TooLong:
@@ -128,15 +128,14 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """Return the response to a request that failed as a whole, or None if it expects no response."""
+        """Return the error response to `request`, or None if the request expects no response."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """Encode a response as a frame, in the parts in which it is sent. Counts its error codes if metrics
-        are enabled. Raises TooLong if encoding would block the event loop; the caller must then use
-        `encode_long`.
+        """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
+        TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
@@ -150,8 +149,9 @@ class Api:
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """Encode a response as a frame, in another thread."""
-        # Count the codes in this thread, too: only concurrent long responses of one API could lose a count.
+        """Encode a long response as the parts of a frame. Call this in the codec's thread."""
+        # A count may be lost if the event loop counts a response of this API at the same time. This is
+        # acceptable.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

@@ -1,4 +1,4 @@
-"""Measurement of the working time of a request, which excludes the time that it waits.
+"""Measurement of a request's working time, excluding the time it spends waiting.
 
 This module is not compiled, because running another coroutine step by step is safer in Python.
 """
@@ -18,7 +18,7 @@ class Timed(Protocol):
 
 
 class _Driven:
-    """An awaitable that runs a coroutine and measures its steps."""
+    """An awaitable that runs a coroutine and measures the working time of its steps."""
 
     __slots__ = ("_coroutine", "_ctx")
 
@@ -31,7 +31,7 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """Call the handler, and measure the working time of the call and of its steps or coroutine."""
+    """Call a handler, and measure its working time, including that of a returned coroutine or generator."""
     try:
         response = function(ctx, request)
     finally:

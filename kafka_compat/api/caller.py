@@ -1,4 +1,4 @@
-"""Callers of requests: network clients, the web console, tests."""
+"""Senders of requests: network clients, the web console and tests."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Authentication(Protocol):
         """Complete the authentication, and serve later requests for the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. `answer` responds after a delay, which slows down password guessing."""
+        """Reject the client. `answer` sends the response, after a delay that slows down password guessing."""
 
 
 class Line(Protocol):
-    """A caller's connection, as seen from outside the network layer."""
+    """Interface to a caller's connection for code outside the network layer."""
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests for `for_s` seconds, or until `unmute` is called."""
+        """Delay the caller's later requests for `for_s` seconds, or until `unmute` is called."""
 
     def unmute(self) -> None:
         """Serve the delayed requests."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
 
 
 class Session:
-    """State of a caller's connection that outlives changes of the principal and client ID."""
+    """State of a caller's connection that is kept when the principal or client ID changes."""
 
     __slots__ = (
         "_when_left",
@@ -58,7 +58,7 @@ class Session:
         """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None if the listener does not use SASL."""
+        """The SASL authentication of the client, or None if the listener does not use SASL."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
         """Minimum size of file slices that are sent without being copied through this process."""
@@ -75,13 +75,13 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set the callback for the end of the connection. Replaces the callback with the same purpose."""
+        """Set the callback to call when the connection closes. Replaces the one with the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call
 
     def leave(self) -> None:
-        """Call the callbacks, because the connection has ended."""
+        """Mark the connection as closed, and call the `when_left` callbacks."""
         self.has_left = True
         self.line = None
         self.authentication = None
@@ -92,8 +92,8 @@ class Session:
 
 
 class Caller:
-    """The sender of a request. Immutable: after a change of principal or client ID, the same session has a
-    new caller.
+    """The sender of a request. Immutable: a change of principal or client ID creates a new caller with the
+    same session.
     """
 
     __slots__ = (
@@ -128,7 +128,7 @@ class Caller:
         self.client_id = client_id
         self.port = port
         self.local_host = local_host
-        """The address of this broker to which the client connected; None for a caller in this process."""
+        """The address of this broker to which the client connected, or None for a caller in this process."""
         self.local_port = local_port
         self.is_trusted = is_trusted
         """Whether all operations are allowed without consulting the authorizer, as for the control API."""
@@ -136,12 +136,10 @@ class Caller:
 
     @property
     def software_name(self) -> str:
-        """The name of the client software, as stated by the client."""
         return self.session.software_name
 
     @property
     def software_version(self) -> str:
-        """The version of the client software, as stated by the client."""
         return self.session.software_version
 
     def with_client_id(self, client_id: str | None) -> Caller:

@@ -1,4 +1,4 @@
-"""The path of every request through quota, middleware, handler and accounting, for all kinds of callers.
+"""Dispatch of requests from all kinds of callers through quota, middleware, handler and accounting.
 
 If a handler raises an exception, the API's error response is sent (see error_response.py), so that every
 caller gets a response. A caller that expects no response is disconnected (HungUp), as in Kafka.
@@ -31,7 +31,7 @@ LONG_BYTES: Final = 16 * 1024
 
 
 class Calls:
-    """The dispatcher of requests to one broker. Handlers access `services` as `ctx.services`."""
+    """The request dispatcher of one broker. Handlers access `services` as `ctx.services`."""
 
     def __init__(
         self,
@@ -41,18 +41,17 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched`: whether metrics of request counts and durations may be requested."""
+        """`is_watched` states whether metrics of request counts and durations may be requested."""
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """The APIs in use, by key. The method `api` adds them."""
+        """The APIs in use, by key."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
-        """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """The current stages of requests; None if requests are passed directly to their handlers."""
+        """The current request stages, or None if requests are passed directly to their handlers."""
 
     def api(self, key: int) -> Api | None:
         """Return the API with this key, or None if this broker does not serve it."""
@@ -66,7 +65,7 @@ class Calls:
         return api
 
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
-        """Set the quota stage for future requests. None removes it."""
+        """Set the quota stage for future requests, or remove it if `quota` is None."""
         self._compose(quota, sent, self._all.accounts)
 
     def add_account(self, account: Account) -> None:
@@ -93,14 +92,14 @@ class Calls:
         began_s: float = 0.0,
         is_kept: bool = True,
     ) -> Any:
-        """Serve a request. Return its response, None if it expects none, or a Deferred. The version must be
-        one that the API serves. Raises HungUp if the caller must be disconnected without a response, and
-        KafkaError if the API is not served.
+        """Serve a request. Return its response, None if it expects no response, or a Deferred.
+
+        `version` must be one that the API serves. Raises HungUp if the caller must be disconnected without a
+        response, and KafkaError if the API is not served.
 
         If a Deferred has a `sent` callback, the caller must call it. The remaining arguments describe a
-        request that arrived in a frame: the size without the length prefix, the times of arrival and of the
-        start of serving (see StagedContext), and whether the bytes of the request live as long as the
-        request.
+        request that arrived in a frame: its size without the length prefix, the times when it arrived and
+        when serving began (see StagedContext), and whether its bytes live as long as the request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -127,7 +126,7 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """Serve a request and wait for its response. Canceling the wait cancels the request."""
+        """Serve a request and return its response. Canceling the wait also cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -184,8 +183,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """Convert the result of any handler to a response, None or a Deferred. Only this method handles steps
-        and coroutines. A compiled coroutine also looks like a generator, but not vice versa.
+        """Convert a handler's return value to a response, None or a Deferred. Only this method accepts
+        generators and coroutines. A compiled coroutine also looks like a generator, but not vice versa.
         """
         if result is None or isinstance(result, Deferred):
             return result
@@ -251,7 +250,7 @@ class Calls:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Cancel all requests in progress."""
+        """Cancel all requests in progress, and close the codec's thread."""
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

@@ -1,4 +1,4 @@
-"""Thread that decodes and encodes very long messages, so that they do not block the event loop.
+"""A thread that decodes and encodes very long messages, so that they do not block the event loop.
 
 A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total. The size of its records
 does not matter, because records are not parsed. The codec detects long messages: on the loop, it processes a
@@ -25,9 +25,9 @@ ELEMENTS_MAX = 1_000_000
 
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
-"""Switch interval of the interpreter while the thread is running. For another client's request, the loop
-makes about three system calls, and waits for the interpreter after each of them: a total of 15 ms with the
-default of 5 ms.
+"""The interpreter's thread switch interval while the codec's thread is working. For another client's request,
+the loop makes about three system calls, and waits for the interpreter after each of them: a total of 15 ms
+with the default of 5 ms.
 """
 
 
@@ -39,7 +39,7 @@ class CodecThread:
         self._pending = 0
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """Call `function` in the thread. Return its result or raise its exception."""
+        """Call `function` in the thread, and return a future for its result or exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "codec")
         if not self._pending:
@@ -55,7 +55,7 @@ class CodecThread:
             sys.setswitchinterval(_TURN_S)
 
     def close(self) -> None:
-        """Drop queued work, without waiting for work in progress."""
+        """Drop queued calls, without waiting for the call in progress."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None

@@ -1,4 +1,4 @@
-"""Error codes in a response, at any level of its structure, for metrics. No I/O.
+"""Counts of the error codes in responses, at all nesting levels, for metrics. No I/O.
 
 The two most frequent APIs have their own code; all other APIs use the fields of their message classes.
 """
@@ -15,7 +15,7 @@ _NO_CODES: Final = (False, ())
 
 
 class Codes:
-    """The number of responses of one API with each error code."""
+    """Counts of the error codes in the responses of one API."""
 
     __slots__ = ("_is_fetch", "_is_produce", "errors", "good")
 
@@ -23,11 +23,11 @@ class Codes:
         self._is_produce = key is ApiKey.PRODUCE
         self._is_fetch = key is ApiKey.FETCH
         self.good = 0
-        """Number of times that the error code was 0."""
+        """Count of error code 0 (NONE)."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:
-        """Count the error codes of a response."""
+        """Count all error codes in a response."""
         if self._is_produce:
             good = 0
             for topic in response.responses:
@@ -57,7 +57,6 @@ class Codes:
             self._walk(response, _plan_of(type(response)))
 
     def add(self, code: int) -> None:
-        """Count one error code."""
         if code == 0:
             self.good += 1
         else:

@@ -1,8 +1,8 @@
 """Error responses to requests that failed as a whole, for every served API and version.
 
-The response is the same as from Kafka's `AbstractRequest.getErrorResponse`. If the response has a top-level
-error code, it contains the error there; if it has a result per topic, partition, group or resource, each
-element named in the request gets the error. `ECHOES` maps the arrays of requests to arrays of responses;
+Each response is identical to that of Kafka's `AbstractRequest.getErrorResponse`. If the response has a
+top-level error code, that code is set. If it has one entry per topic, partition, group or resource, each
+entry named in the request reports the error. `ECHOES` maps the arrays of requests to arrays of responses;
 exceptions have their own functions. A test compares all responses with those of Kafka's classes.
 """
 
@@ -18,12 +18,11 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""In place of the name of a request field: the element itself, which is a plain value."""
+"""Field name that stands for the request element itself, if the element is a plain value."""
 
 
 class Echo(NamedTuple):
-    """An array of the response, with one element for each element of a request array or of a function's
-    result.
+    """A response array with one element for each element of a request array or of a function's result.
 
     `fields` maps each copied field of the response to a field of the request. `unlike` contains values that
     differ from the defaults of the response class. `low` and `high` are the first and last versions that have
@@ -210,7 +209,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""Maps each API to its arrays. APIs with only a top-level error code are not listed."""
+"""Maps each API to the arrays of its error response. APIs with only a top-level error code are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -231,7 +230,7 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
 )
-"""APIs that always send the standard error message of the code, without details."""
+"""APIs that always send the error code's standard message, without details."""
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 
@@ -239,7 +238,7 @@ _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, A
 def error_response(
     api_key: ApiKey, version: int, request: Any, code: ErrorCode, message: str = ""
 ) -> Message | None:
-    """Return the response to `request` in which every part has failed with `code`.
+    """Return the response to `request` in which every entry reports the error `code`.
 
     `message` adds details to the error, except to UNKNOWN_SERVER_ERROR. Returns None if the request expects
     no response (acks=0); the caller must then close the connection.
@@ -264,7 +263,7 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """Return a message with its error fields set."""
+    """Create a message with its error fields set."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):
@@ -291,7 +290,6 @@ def _echoed(cls: type[Message], echo: Echo, request: Any, code: ErrorCode, text:
 
 
 def _element(cls: type[Message], name: str) -> type[Message]:
-    """Return the class of an array's elements."""
     for spec in fields_of(cls):
         if spec.name == name and isinstance(spec.type, ArrayOf) and isinstance(spec.type.element, type):
             return spec.type.element

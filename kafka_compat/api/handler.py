@@ -41,7 +41,7 @@ class RequestContext:
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """The caller at the arrival of the request."""
+        """The caller as it was when the request arrived."""
         self.api_version = api_version
         self.is_kept = is_kept
         """Whether the bytes to which the request refers live as long as the request and may be modified."""
@@ -79,7 +79,6 @@ class RequestContext:
 
     @property
     def long_work(self) -> LongWork:
-        """The scheduler of long work on the event loop."""
         return self.services.long_work
 
     @property
@@ -94,8 +93,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Declaration(NamedTuple):
-    """A handler's declaration: its API, the first and last version, and whether it is served only by brokers
-    of a cluster, or only by brokers that accept client metrics.
+    """A handler's declaration: its API, and the first and last version. `cluster` limits the API to brokers
+    in a cluster, and `telemetry` to brokers that accept client metrics.
     """
 
     api_key: ApiKey
@@ -122,8 +121,8 @@ def handler(
 ) -> Callable[[Function], Handler[Function]]:
     """Declare a function as the handler for versions `low` to `high` of the API with the same name.
 
-    `cluster`: not served by a standalone broker. `telemetry`: served only by a broker that accepts client
-    metrics.
+    With `cluster`, standalone brokers do not serve the API. With `telemetry`, only brokers that accept client
+    metrics serve it.
     """
 
     def mark(function: Function) -> Handler[Function]:

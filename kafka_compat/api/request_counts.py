@@ -3,7 +3,7 @@
 Rules
 1. Each request is counted by API and version.
 2. If metrics may be requested, each error code of a response is also counted, and TIMED_PER_S requests per
-   second are timed and measured for each API and version. At low rates, these are all requests; at higher
+   second are timed and measured for each API and version. At low rates, all requests are timed; at higher
    rates, every Nth request, where N depends on the rate in the previous second (`pace`). The last KEPT values
    of each kind are kept.
 3. Fetches by followers and by consumers are separate kinds, as in Kafka; a third kind contains both.
@@ -33,7 +33,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """The last timed requests of one kind, with a column of milliseconds or bytes for each of COLUMNS."""
+    """The last KEPT timed requests of one kind, as columns of milliseconds or bytes (see COLUMNS)."""
 
     __slots__ = ("_columns", "_next")
 

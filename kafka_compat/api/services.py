@@ -1,6 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-Imported only for type checking, never at run time. Tests pass only the services that a handler uses.
+This module is imported only for type checking. Tests pass only the services that a handler uses.
 """
 
 from __future__ import annotations
@@ -40,27 +40,26 @@ if TYPE_CHECKING:
 
 
 class Services(Protocol):
-    """The services of a broker."""
+    """The services of a broker that its handlers may use."""
 
     clock: Clock
     long_work: LongWork
     """The scheduler of long work on the event loop."""
     authorizer: Authorizer | None
-    """The authorizer; None if all operations are allowed."""
+    """The authorizer, or None if all operations are allowed."""
     config: BrokerConfig
     """The broker's static and dynamic settings."""
     configs: ConfigManager
-    """Reads and changes the settings of topics, brokers and loggers."""
+    """Settings of topics, brokers and loggers."""
     served: Mapping[ApiKey, tuple[int, int]]
-    """The APIs with the versions reported to clients."""
+    """Maps each served API to the versions reported to clients."""
 
     metadata: MetadataCache
     topics: Topics
-    """Creates, changes and deletes topics."""
+    """Creation, changes and deletion of topics."""
     quotas: Enforcement | None
-    """Client quotas; None if none are stored."""
+    """Enforcement of client quotas, or None if no quotas are stored."""
     membership: Membership
-    """The broker's membership in its cluster."""
     controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
@@ -76,9 +75,9 @@ class Services(Protocol):
     producer_ids: ProducerIds
 
     acls: Keeper | None
-    """The ACLs used by the authorizer; None without an authorizer."""
+    """The authorizer's ACLs, or None if no authorizer is configured."""
     delegation_tokens: DelegationTokens | None
-    """The delegation tokens; None if they are disabled."""
+    """The delegation tokens, or None if they are disabled."""
 
     @property
     def groups(self) -> GroupCoordinator: ...
@@ -88,15 +87,15 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Checks, with their coordinators, the transactions that write to partitions of this broker."""
+        """Verification of transactions that write to this broker's partitions."""
 
     @property
     def markers(self) -> LocalMarkerWriter:
-        """Writes transaction markers to the partitions that this broker leads."""
+        """Writer of transaction markers to the partitions that this broker leads."""
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The offsets of Kafka's oldest clients."""
+        """The offsets of Kafka clients older than 0.8.2."""
 
     @property
     def log_mover(self) -> LogMover: ...
@@ -109,4 +108,4 @@ class Services(Protocol):
 
     @property
     def telemetry(self) -> ClientTelemetry:
-        """The metrics pushed by clients. Only for handlers declared with `telemetry`."""
+        """The metrics pushed by clients. Available only to handlers declared with `telemetry`."""

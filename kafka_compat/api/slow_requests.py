@@ -1,8 +1,8 @@
 """Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-If the setting is -1, the default, requests are not timed. Otherwise an account of the calls (stages.py) times
-each request, from the start of serving until its response is passed to the connection. The time that a
-request asks to wait does not count: the limit of a fetch is increased by its `max_wait_ms`, and JoinGroup and
+If the setting is -1, the default, requests are not timed. Otherwise, an Account (stages.py) times each
+request, from the start of serving until its response is passed to the connection. The time that a request
+asks to wait does not count: the limit for a fetch is increased by its `max_wait_ms`, and JoinGroup and
 SyncGroup, which wait for other members, are excluded.
 
 At most one line is logged per second. Further slow requests are counted, and the count is logged at the end
@@ -33,7 +33,7 @@ _WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 
 
 class SlowRequests:
-    """Logs the slow requests of one broker."""
+    """Logging of one broker's slow requests."""
 
     def __init__(self, config: BrokerConfig, calls: Calls) -> None:
         self._config = config
@@ -43,7 +43,7 @@ class SlowRequests:
         """Timer that runs for QUIET_S after each log line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
-        """The slowest of the requests not yet reported: its time in ms, and its description."""
+        """Duration in milliseconds and description of the slowest request not yet logged."""
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:

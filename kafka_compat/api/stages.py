@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""Called with the context, the request, and the complete but unencoded response (None if the request expects
-none). Returns the caller's throttle time in ms, 0 or less for none. The throttle time is added to the
-response if its API has a field for it (KIP-219).
+"""Function that returns the caller's throttle time in ms, or 0 or less for none. Its arguments are the
+context, the request, and the complete but unencoded response (None if the request expects none). The throttle
+time is added to the response if its API has a field for it (KIP-219).
 """
 
 Sent = Callable[["StagedContext", float], None]
-"""Called after a quota, with the time in seconds spent on encoding and sending the response."""
+"""Function called after a Quota, with the context and the seconds spent encoding and sending the response."""
 
 Account = Callable[["Served"], None]
-"""Counts completed requests. Called after each response, or if none is sent; must not keep the response."""
+"""Function that accounts for a completed request. It must not keep the response, which may be None."""
 
 Next = Callable[[Any, Any], Any]
-"""Serves a request, given its context. Returns the response, None or a Deferred, or raises HungUp."""
+"""Function that serves a request. It returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Serves a request, given its StagedContext, by calling the next stage or in its place. It may respond, delay
-the request, or change or drop the response. It returns and raises the same as a Next, and may also raise
-KafkaError for an error response.
+"""Function that serves a request, given its StagedContext and the next stage, which it may call. It may
+respond, delay the request, or change or drop the response. It returns and raises the same as a Next, and may
+also raise KafkaError to send an error response.
 """
 
 
@@ -67,7 +67,7 @@ class Served(NamedTuple):
 
 
 class Stages:
-    """The stages of a broker. The last stage is `handle`."""
+    """The request stages of a broker. `handle` is the last stage."""
 
     __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
 
@@ -99,7 +99,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
 
 
 class StagedContext(RequestContext):
-    """Context of a request that passes through stages. `outcome` is the result for the caller."""
+    """Context of a request that passes through stages. `outcome` is the Deferred returned to the caller."""
 
     __slots__ = (
         "_busy_s",
@@ -126,8 +126,8 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """Start the measurement. `request_bytes` is the size of the frame without the length prefix.
-        `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
+        """Start the measurement of a request. `request_bytes` is the size of the frame without the length
+        prefix. `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
         (time.perf_counter); both are 0 for a request without a frame. `timed` receives the times.
         """
         self.request = request
@@ -151,16 +151,16 @@ class StagedContext(RequestContext):
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """Pause the measurement, because the request waits or is done."""
+        """Pause the measurement of `busy_s`, because the request waits or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
     def resume(self) -> None:
-        """Continue the measurement."""
+        """Continue the measurement of `busy_s`."""
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """Convert the result of the handler and earlier stages to the result for the caller."""
+        """Return the caller's Deferred for the result of the stages: a response, None or a Deferred."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):
@@ -173,7 +173,7 @@ class StagedContext(RequestContext):
         return outcome
 
     def lost(self) -> Deferred:
-        """Disconnect the caller without a response."""
+        """Disconnect the caller without a response, and return the caller's Deferred."""
         self.ready_s = time.perf_counter()
         self.outcome.hang_up()
         self._account(None, 0)
@@ -198,7 +198,7 @@ class StagedContext(RequestContext):
         outcome.complete(response)
 
     def _account(self, response: Any, response_bytes: int) -> None:
-        """Call the quota and the accounts for a request whose response is being sent."""
+        """Report the completed request to the quota and the accounts."""
         # Break the reference cycle between this object and the outcome.
         self.outcome.sent = None
         stages = self.stages

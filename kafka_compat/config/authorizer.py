@@ -20,10 +20,10 @@ CLASSES: Final = (
     "kafka.security.auth.SimpleAclAuthorizer",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
-"""The names with ZooKeeper, before Kafka 2.4, and with KRaft."""
+"""Kafka's authorizers: for ZooKeeper since Kafka 2.4, for ZooKeeper before 2.4, and for KRaft."""
 
 OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
-"""Settings of the authorizer that Kafka's brokers themselves do not know."""
+"""Settings that Kafka defines in the authorizer rather than in the broker."""
 
 
 class AuthorizerSettings(NamedTuple):
@@ -34,7 +34,9 @@ class AuthorizerSettings(NamedTuple):
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """Return the authorizer's settings, or None without an authorizer. Raises ConfigError."""
+    """Return the authorizer's settings, or None if no authorizer is configured. Raises ConfigError if the
+    authorizer is unknown or a setting is invalid.
+    """
     name = settings.get(CLASS, "").strip()
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""The settings of one broker: those from its files, overridden by those from AlterConfigs (KIP-226)."""
+"""The settings of one broker: static settings, overridden by dynamic settings from AlterConfigs (KIP-226)."""
 
 import os
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings of the same value in different units, in order of precedence. If any of them is set dynamically,
+#: Settings for the same value in different units, in order of precedence. If any of them is set dynamically,
 #: it overrides all others: a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
@@ -69,11 +69,11 @@ def is_of_kraft(name: str) -> bool:
 
 
 class BrokerConfig(TypedValues):
-    """Settings by Kafka's names. `int("num.partitions")` and similar calls return the effective value as fast
-    as a dictionary does.
+    """The settings of one broker, by Kafka's names.
 
-    Values are those of `static` (files, environment, command line), overridden by `dynamic_default` (all
-    brokers of the cluster), and then by `dynamic_broker` (this broker). Later calls return changed values.
+    `int("num.partitions")` and similar calls return the effective value as fast as a dictionary lookup.
+    Values in `dynamic_broker` (this broker) override those in `dynamic_default` (all brokers of the cluster),
+    which override those in `static` (files, environment, command line).
     """
 
     def __init__(self, static: Mapping[str, str]) -> None:
@@ -85,10 +85,10 @@ class BrokerConfig(TypedValues):
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.revision = 0
-        """A number that changes whenever values have changed."""
+        """Number that increases when dynamic values change."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
-        """The places of settings whose value would be different if their file were UTF-8."""
+        """The locations of settings whose values would differ if their file were decoded as UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -97,11 +97,11 @@ class BrokerConfig(TypedValues):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
-        """Return the configuration with these properties. Raises ConfigError for an invalid value."""
+        """Return the configuration with these properties. Raises ConfigError if a value is invalid."""
         return cls(properties)
 
     def get(self, name: str) -> Value:
-        """Return the effective value. Raises KeyError for an unknown name."""
+        """Return the effective value. Raises KeyError if the name is unknown."""
         try:
             return self._values[name]
         except KeyError:
@@ -119,7 +119,7 @@ class BrokerConfig(TypedValues):
         return ListenerConfig(self, listener_name)
 
     def unknown_with_guess(self, name: str) -> str:
-        """Return the name of an unknown setting, with the name that was probably intended."""
+        """Return the name of an unknown setting, followed by a suggestion if a known name is similar."""
         import difflib
 
         if with_right_case(name) != name:
@@ -157,14 +157,14 @@ class BrokerConfig(TypedValues):
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
     def adopt_broker_id(self, broker_id: int) -> None:
-        """Use the ID stored in the log directories if none was configured."""
+        """Set the broker ID to the one stored in the log directories, because none was configured."""
         for name in ("broker.id", "node.id"):
             self.static[name] = str(broker_id)
             self._values[name] = broker_id
 
     @property
     def log_dirs(self) -> list[str]:
-        """The log directories as absolute paths, at least one."""
+        """The absolute paths of the log directories. There is at least one."""
         # As in Kafka, an empty value counts as set. It usually comes from an undefined template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""
@@ -199,13 +199,13 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
-        """The authorizer's settings; None if every request is allowed."""
+        """The authorizer's settings, or None if every request is allowed."""
         return authorizer_settings(self.static)
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener for traffic between brokers: inter.broker.listener.name, otherwise the
-        listener of security.inter.broker.protocol, otherwise the first listener.
+        """The name of the listener for traffic between brokers. It is set by inter.broker.listener.name or
+        security.inter.broker.protocol. The default is the first listener.
         """
         name = self.str("inter.broker.listener.name")
         if not name and self.is_set("security.inter.broker.protocol"):
@@ -214,14 +214,13 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_security_protocol(self) -> str:
-        """The security protocol for traffic between brokers."""
         name = self.inter_broker_listener
         return next(listener.security_protocol for listener in self.listeners if listener.name == name)
 
     @property
     def delegation_token_key(self) -> str | None:
-        """The key that signs delegation tokens, from the setting with the current name or the former name;
-        None if tokens are disabled.
+        """The key that signs delegation tokens, or None if tokens are disabled. It is read from the setting
+        with the current name or the former name.
         """
         key = self.str("delegation.token.secret.key")
         return (self.str("delegation.token.master.key") if key is None else key) or None
@@ -245,8 +244,7 @@ class BrokerConfig(TypedValues):
 
     def duration_ms(self, name: str) -> int:
         """Return a duration that can be configured in several units. `name` is the setting in milliseconds:
-        log.retention.ms, log.roll.ms or log.roll.jitter.ms. -1, or a negative number in any unit, means
-        unlimited.
+        log.retention.ms, log.roll.ms or log.roll.jitter.ms. Returns -1 (unlimited) for any negative value.
         """
         group = next(group for group in UNIT_GROUPS if group[0] == name)
         for synonym in group:
@@ -267,8 +265,8 @@ class BrokerConfig(TypedValues):
         return self._keys.get(name)
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
-        """Replace the AlterConfigs settings of all brokers and of this broker, and return the names of the
-        changed settings. If a setting or a combination is invalid, raises ConfigError and changes nothing.
+        """Replace the dynamic settings of all brokers and of this broker. Return the names of settings whose
+        values changed. If a setting or a combination is invalid, raises ConfigError and changes nothing.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
             # Return early in the most frequent case at startup: comparing values takes longer than reading
@@ -285,7 +283,7 @@ class BrokerConfig(TypedValues):
         return changed
 
     def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
-        """Return the configuration with these dynamic settings. Raises ConfigError if they are invalid."""
+        """Return a configuration with these dynamic settings. Raises ConfigError if they are invalid."""
         texts = dict(self.static)
         for layer in (default, broker):
             for name, text in layer.items():
@@ -313,7 +311,7 @@ class BrokerConfig(TypedValues):
         return values
 
     def _check(self) -> None:
-        """Check the rules that involve several settings."""
+        """Raise ConfigError if a rule that involves several settings is violated."""
         if not self.log_dirs:
             setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
             raise ConfigError(
@@ -375,7 +373,7 @@ class BrokerConfig(TypedValues):
 
 def _is_built(name: str) -> bool:
     """Return whether a name is derived from a listener, belongs to a plug-in, is newer than Kafka 3.9, or
-    belongs to a setting that Kafka accepts only by AlterConfigs.
+    belongs to a setting that Kafka accepts only through AlterConfigs.
     """
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name

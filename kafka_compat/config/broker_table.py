@@ -7,8 +7,8 @@ for values, and after ` # ` the documentation. Rules: `[low,...,high]` bounds, e
 The default `null` means no default, and `""` the empty string.
 
 Effects: `works`; `listener`, which works and may be set for one listener, as listener.name.L.X; `stored`,
-which is accepted, stored and reported, with a warning in the log; `unneeded`, the same without a warning, for
-threads, buffers and Java libraries that this broker does not have.
+which is accepted, stored and reported, with a warning in the log; `unneeded`, like `stored` but without a
+warning, for threads, buffers and Java libraries that this broker does not have.
 
 The documentation states what the setting controls, its unit, and the effect of its default. It may be missing
 for a setting without effect, and for the broker-wide default of a topic setting that has documentation.
@@ -330,7 +330,7 @@ sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a download of the key set.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
-sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: any audience is accepted.
+sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
 delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if delegation.token.secret.key is unset.
 delegation.token.secret.key password null medium read-only works # Secret key that signs delegation tokens. It must be the same on all brokers. Unset: delegation tokens are disabled.
@@ -345,7 +345,7 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that Kafka accepts only by AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
+#: Settings that Kafka accepts only in AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
 DYNAMIC_ONLY_TABLE = """
 leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to the replicas in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.

@@ -30,7 +30,7 @@ def about(name: str) -> str | None:
 
 
 def document(name: str) -> str | None:
-    """Return a setting's documentation, valid values and default, or None for an unknown name."""
+    """Return a setting's documentation, valid values and default, or None if the setting is unknown."""
     key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
     if key is None:
         return None

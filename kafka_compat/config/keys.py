@@ -44,7 +44,7 @@ class ConfigError(Exception):
 
 
 class ConfigKey(NamedTuple):
-    """One setting. The fields are the columns of broker_table.py, except for the documentation."""
+    """The definition of a setting: the columns of broker_table.py, except for the documentation."""
 
     name: str
     type: str
@@ -56,7 +56,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the setting works, or is unneeded."""
+        """Whether the setting works, or is not needed by this broker."""
         return self.effect != "stored"
 
     @property
@@ -114,7 +114,7 @@ class ConfigKey(NamedTuple):
         return str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
-        """Return the error for an invalid value. Its message omits secrets."""
+        """Return a ConfigError for an invalid value. The message omits the value of a sensitive setting."""
         return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
 
     def _convert(self, text: str) -> Value:
@@ -227,7 +227,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
 
 @cache
 def broker_keys() -> dict[str, ConfigKey]:
-    """Return all broker settings by name: first Kafka's, then this project's (own_settings.py)."""
+    """Return all broker settings by name: Kafka's, followed by this project's (own_settings.py)."""
     from kafka_compat.config.own_settings import OWN_DEFAULTS, OWN_TABLE
 
     keys = _keys(BROKER_TABLE)
@@ -239,7 +239,7 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Return the settings that Kafka accepts only by AlterConfigs, and this broker also in files."""
+    """Return the settings that Kafka accepts only in AlterConfigs, and this broker also accepts in files."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 
@@ -253,29 +253,27 @@ class TypedValues:
     """Typed access to settings, such as `config.int("num.partitions")`."""
 
     _values: Mapping[builtins.str, Value]
-    """Values that can be read without calling `get`."""
+    """Values that `int` reads without calling `get`."""
 
     def get(self, name: builtins.str) -> Value:
-        """Return the effective value. Raises KeyError for an unknown name."""
+        """Return the effective value. Raises KeyError if the name is unknown."""
         raise NotImplementedError
 
     def int(self, name: builtins.str) -> builtins.int:
-        """Return a whole number (types short, int and long)."""
+        """Return the value of an integer setting (type short, int or long)."""
         # Avoid calling `get`, because every fetch reads such a setting.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:
-        """Return a text, or None if the setting is unset and has no default."""
+        """Return the value of a text setting, or None if it is unset and has no default."""
         return cast("builtins.str | None", self.get(name))
 
     def bool(self, name: builtins.str) -> builtins.bool:
-        """Return true or false."""
         return cast(builtins.bool, self.get(name))
 
     def list(self, name: builtins.str) -> builtins.list[builtins.str]:
-        """Return a list, which is empty if the setting is unset."""
+        """Return the items of a list setting. An unset list is empty."""
         return cast(builtins.list[builtins.str], self.get(name) or [])
 
     def double(self, name: builtins.str) -> float:
-        """Return a floating-point number."""
         return cast(float, self.get(name))

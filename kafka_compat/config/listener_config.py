@@ -12,8 +12,8 @@ _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.
 
 
 def listener_key(name: str) -> ConfigKey | None:
-    """Return the setting for `listener.name.L.X`, or `listener.name.L.M.X` for a SASL mechanism, with this
-    full name. Return None if it is unknown.
+    """Return the setting `listener.name.L.X`, or `listener.name.L.M.X` for a SASL mechanism, under this full
+    name. Return None if the setting is unknown.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Return whether the broker setting with this name works, or is unneeded."""
+    """Return whether a broker setting works, or is not needed by this broker."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"
@@ -33,7 +33,7 @@ def broker_setting_has_effect(name: str) -> bool:
 
 
 def with_right_case(name: str) -> str:
-    """Return the name that Kafka looks up, with the listener's name in lower case."""
+    """Return a setting's name as Kafka looks it up, with the listener name in lower case."""
     match = _NAME.fullmatch(name)
     return f"{PREFIX}{match['listener'].lower()}.{match['setting']}" if match else name
 
@@ -47,7 +47,7 @@ class _Settings(Protocol):
 
 
 class ListenerConfig(TypedValues):
-    """The settings of one listener in a `BrokerConfig`. Calls return the values effective at that time."""
+    """The settings of one listener in a `BrokerConfig`. Calls return the current values."""
 
     def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
@@ -56,15 +56,15 @@ class ListenerConfig(TypedValues):
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
     def is_own(self, name: str) -> bool:
-        """Return whether a value was set for this listener alone. The name may begin with a SASL mechanism,
-        as in `scram-sha-512.sasl.jaas.config`.
+        """Return whether a value was set specifically for this listener. `name` may begin with a SASL
+        mechanism, as in `scram-sha-512.sasl.jaas.config`.
         """
         return self._config.is_set(self._prefix + name)
 
     def named(self, name: str) -> str:
-        """Return the name under which the effective value was configured, for messages."""
+        """Return the full name of the setting that provides the value: the listener's or the broker's."""
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """Return the effective value. Raises KeyError for an unknown name, or a mechanism's unset setting."""
+        """Return the effective value. Raises KeyError if neither the listener nor the broker has the name."""
         return self._config.get(self.named(name))

@@ -1,4 +1,4 @@
-"""Addresses that a broker binds and advertises: named listeners (KIP-103)."""
+"""Named listeners (KIP-103): the addresses that a broker binds and advertises."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class Listener(NamedTuple):
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """Parse listener.security.protocol.map (`CLIENT:PLAINTEXT,…`): listener names to security protocols."""
+    """Parse listener.security.protocol.map (`CLIENT:PLAINTEXT,…`), and return protocols by listener name."""
     protocols = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
         name, colon, protocol = item.rpartition(":")
@@ -39,7 +39,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple[Listener, ...]:
-    """Return the listeners in `text`, in order. `setting` is the setting that contains it, for errors."""
+    """Parse the listeners in `text`. Raises ConfigError, which names `setting`, if `text` is invalid."""
     listeners = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         match = _LISTENER.fullmatch(item)

@@ -1,6 +1,6 @@
-"""Loading of settings from properties files, optionally the environment, and the command line, which takes
-precedence. For an environment, the conventions of Kafka's container images also apply: secrets in files,
-implied listeners, Java options.
+"""Settings from properties files, from the environment if requested, and from the command line, which takes
+precedence. For the environment, the conventions of Kafka's container images also apply: secrets in files,
+implied listeners and Java options.
 """
 
 import shlex
@@ -13,7 +13,7 @@ from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 
 SECRETS: Final = "/etc/kafka/secrets"
-"""Directory in which the images look for files whose name contains no directory."""
+"""Directory that contains the secret files of Kafka's container images."""
 
 _SECRET_FILES = {
     "ssl.keystore.filename": "ssl.keystore.location",
@@ -28,8 +28,8 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """Return `settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a
-    file with the password) and similar variables. Raises OSError if a file cannot be read.
+    """Convert the secret files of container images to Kafka's settings. For example, ssl.keystore.credentials
+    names a file that contains ssl.keystore.password. Raises OSError if a file cannot be read.
     """
     found = {}
     for name, value in settings.items():
@@ -44,13 +44,12 @@ def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[st
 
 
 def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
-    """Return `settings` from an environment, with the listeners that they imply. `bound` is the `listeners`
-    setting in the files.
+    """Return settings from the environment, with the listeners that they imply.
 
-    A KRaft node implicitly has a listener CONTROLLER, as in Bitnami's image. If advertised.listeners is set
-    but listeners is not, each advertised listener is bound to its port, as in Confluent's image. If the files
-    bind listeners with exactly the same names, clients may use either the advertised ports or the files'
-    ports (published under different numbers, as in Bitnami's image). Both are served.
+    `bound` is the `listeners` setting in the files. A KRaft node implicitly has a listener CONTROLLER, as in
+    Bitnami's image. If advertised.listeners is set but listeners is not, each advertised listener is bound to
+    its port, as in Confluent's image. If the files bind listeners with exactly the same names, as in
+    Bitnami's image, clients may use either the advertised ports or the ports in the files, so both are bound.
     """
     found = dict(settings)
     if "process.roles" in found:
@@ -79,7 +78,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Return the port for each listener name, ignoring invalid parts, which the parser reports."""
+    """Return the port for each listener name. parse_listeners later reports malformed listeners."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")
@@ -88,7 +87,6 @@ def _ports(listeners: str) -> dict[str, str]:
 
 
 def _protocol(settings: Mapping[str, str], name: str) -> str:
-    """Return the security protocol of a listener name."""
     for item in settings.get("listener.security.protocol.map", "").split(","):
         mapped, _, protocol = item.strip().partition(":")
         if mapped == name:
@@ -120,7 +118,7 @@ _SETTINGS = {
 
 
 def settings_from_java_options(options: str) -> dict[str, str]:
-    """Return the settings among JVM options. Other options are ignored."""
+    """Return the settings in a string of JVM options. Unknown options are ignored."""
     settings = {}
     try:
         words = shlex.split(options)
@@ -139,16 +137,14 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """Raised for an unreadable configuration or invalid value. States the place, the error, and a valid
-    value.
-    """
+    """Raised for an unreadable file or an invalid setting, with the location, the error and a valid value."""
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """Load the settings in the files at `paths`, overridden by `environment` (None: ignored) and by
-    `overrides` (each `name=value`). Later files override earlier files. Raises ConfigFileError.
+    """Load the settings in files (the last one wins), in `environment`, unless it is None, and in `overrides`
+    (each `name=value`), which take precedence. Raises ConfigFileError if any of them is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -182,7 +178,7 @@ def load(
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
-            # Apply JVM properties first, because settings override them, as in Kafka.
+            # Ignore JVM properties for settings that have a value, as in Kafka.
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"
@@ -210,7 +206,7 @@ def load(
 
 
 def _check_text(what: str, value: str) -> None:
-    """Reject arguments and paths that are not UTF-8, because no response to a client could contain them."""
+    """Raise ConfigFileError if a value is not UTF-8, because no response to a client could contain it."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -219,7 +215,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Drop advertised listeners from a file whose listeners are replaced, such as a container image's."""
+    """Drop the advertised listeners from earlier sources if `over` replaces the listeners."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

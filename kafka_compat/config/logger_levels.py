@@ -1,5 +1,5 @@
-"""Log levels of the process's loggers, by Kafka's names. A setting sets them at startup, and Kafka's tools at
-run time (KIP-412).
+"""Log levels of the process's loggers, by Kafka's names. kafka.compat.log.level sets them at startup, and
+Kafka's tools change them at run time (KIP-412).
 """
 
 import logging
@@ -22,7 +22,7 @@ _LEVELS = {
 
 
 def level_name(level: int) -> str:
-    """Return Kafka's name for a level of `logging`."""
+    """Return Kafka's name for a level from Python's `logging`."""
     for name, number in _LEVELS.items():
         if level <= number:
             return name
@@ -30,8 +30,8 @@ def level_name(level: int) -> str:
 
 
 def parse_levels(text: str) -> dict[str, str]:
-    """Return the level of each logger in a text such as `INFO,kafka_compat.cluster=DEBUG`. A level alone
-    applies to the root logger. Raises ValueError.
+    """Parse log levels such as `INFO,kafka_compat.cluster=DEBUG`, and return the level for each logger. A
+    level without a logger applies to the root logger. Raises ValueError if an item is invalid.
     """
     levels: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -44,7 +44,7 @@ def parse_levels(text: str) -> dict[str, str]:
 
 
 class LoggerLevels:
-    """Reads and sets log levels, which belong to the process and are not stored."""
+    """The log levels of this process, which are not stored."""
 
     def levels(self) -> dict[str, str]:
         """Return the effective levels of the root logger, other loggers, and this project's packages."""
@@ -59,7 +59,7 @@ class LoggerLevels:
         }
 
     def check(self, name: str, level: str | None) -> None:
-        """Raise KafkaError unless the logger exists and the level is valid; None means the parent's level."""
+        """Raise KafkaError if the logger is unknown or the level is invalid. None is the parent's level."""
         if name not in self.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == ROOT:

@@ -11,20 +11,20 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """A value, and the line number of its name, counted from 1."""
+    """The value of a property, and the line number of its name, counted from 1."""
 
     value: str
     line: int
     in_utf8: str | None = None
-    """The value decoded as UTF-8, if it differs."""
+    """The value decoded as UTF-8, or None if it is identical to `value`."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """Parse the bytes of a properties file. If a name is repeated, the last value applies.
+    r"""Parse the bytes of a properties file. If a name is repeated, the last value applies.
 
-    The text is decoded as ISO-8859-1, like in Java, so that a file has the same meaning as in Kafka. Most
-    editors write UTF-8; `in_utf8` contains the text that was probably intended. Raises ValueError for an
-    invalid `\\u` escape.
+    The text is decoded as ISO-8859-1, as in Java, so that a file has the same meaning as in Kafka. Most
+    editors write UTF-8; `in_utf8` contains the text that was probably intended. Raises ValueError if a `\u`
+    escape is invalid.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -84,8 +84,8 @@ def _unescape(text: str, line: int) -> str:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """Return the ASCII content of a properties file for `parse_properties` and Java. Each line of a
-    value begins a new line of the file.
+    """Format properties as ASCII text that `parse_properties` and Java can read. After each line break in a
+    value, the value is continued on the next line of the file.
     """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 

@@ -1,6 +1,4 @@
-"""Sources of a setting's value, as returned by DescribeConfigs: every place that sets it, in order of
-precedence.
-"""
+"""Sources of a setting's value, in order of precedence, as returned by DescribeConfigs."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +37,7 @@ _TYPES = {
     "password": 9,
 }
 
-#: Settings that provide a value if another one is unset, in order of precedence.
+#: Groups of settings in order of precedence. Each setting provides the value if those before it are unset.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 
@@ -68,12 +66,12 @@ class ConfigEntry(NamedTuple):
 
 
 def type_number(key: ConfigKey) -> int:
-    """Return Kafka's number for the type of a setting."""
+    """Return Kafka's number for the type of a setting, as used in DescribeConfigs."""
     return _TYPES[key.type]
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
-    """Return a topic setting, with the value from the topic or from the source of its default."""
+    """Return the DescribeConfigs entry for a topic setting, overridden by the topic or with its default."""
     key = topic_keys()[name]
     value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
     synonyms: tuple[Synonym, ...] = ()
@@ -86,7 +84,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return a broker setting. The value of an unknown setting is omitted, because it may be secret."""
+    """Return a broker setting's DescribeConfigs entry. Unknown values are omitted: they may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -100,7 +98,7 @@ def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return a setting that applies to all brokers."""
+    """Return the DescribeConfigs entry for a dynamic setting that applies to all brokers."""
     key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
@@ -112,14 +110,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Return the names of a broker's settings for DescribeConfigs: all defined and other configured ones."""
+    """Return the names of the broker settings in DescribeConfigs: non-internal and other configured ones."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """Return a broker setting, possibly for one listener (listener.name.X.max.connections)."""
+    """Return a broker setting's definition (also for listener.name.L.X), or None if it is unknown."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
@@ -139,6 +137,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Start with the requested name: Kafka returns only the sources that follow it.
+    # Start with the requested name, because Kafka omits the sources that precede it.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

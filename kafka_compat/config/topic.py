@@ -21,11 +21,11 @@ class UnknownTopicConfig(Exception):
 
 
 class ConflictingTopicConfig(Exception):
-    """Raised for topic settings that are valid individually, but conflict or are unsupported here."""
+    """Raised for topic settings that conflict, or that this broker does not support."""
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """Return the default of a topic setting: the broker's value, or otherwise Kafka's default."""
+    """Return the default of a topic setting: the broker's value or, if it has none, Kafka's default."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]
@@ -36,8 +36,8 @@ def server_default(config: BrokerConfig, name: str) -> Value:
 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Return all settings of a topic with these overrides. Raises ConfigError for an invalid value, and
-    UnknownTopicConfig for an unknown name.
+    """Return all settings of a topic with these overrides. Raises ConfigError if a value is invalid, and
+    UnknownTopicConfig if a name is unknown.
     """
     keys = topic_keys()
     for name in overrides:

@@ -1,7 +1,7 @@
 """Shared code of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
 
-A number without a meaning becomes UNKNOWN, which matches nothing. If a request contains UNKNOWN itself (0),
-it is invalid, and the connection is closed, as in Kafka.
+An unknown number becomes UNKNOWN (0), which matches nothing. A request that contains 0 itself is invalid, and
+its connection is closed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class WireFilter(Protocol):
 
 
 def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
-    """Raise HungUp if any of the codes is UNKNOWN."""
+    """Raise HungUp if any of the codes is UNKNOWN (0)."""
     if not all(codes):
         log.info("Closed the connection from %s: it sent an ACL with an UNKNOWN element", ctx.client_host)
         raise HungUp
 
 
 def member(kind: type[M], code: int) -> M:
-    """Return the enumeration member of a code, or UNKNOWN (0) for a code without a meaning."""
+    """Return the enumeration member for a code, or UNKNOWN (0) for an unknown code."""
     try:
         return kind(code)
     except ValueError:
@@ -49,7 +49,7 @@ def member(kind: type[M], code: int) -> M:
 
 
 def filter_of(wire: WireFilter, version: int) -> Filter:
-    """Return the filter of a request. Version 0 has no pattern types; its filters match literal patterns."""
+    """Return the filter in a request. Version 0 has no pattern types: its filters match literal patterns."""
     pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
     return Filter(
         acls.PatternFilter(
@@ -65,12 +65,12 @@ def filter_of(wire: WireFilter, version: int) -> Filter:
 
 
 def codes_of(wire: WireFilter) -> tuple[int, int, int, int]:
-    """Return the codes that `refuse_unknown` checks."""
+    """Return the codes in a filter, for `refuse_unknown`."""
     return wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type
 
 
 def entry_fields(entry: acls.Entry) -> dict[str, Any]:
-    """Return the fields of an ACL entry in a response."""
+    """Return the response fields for an ACL entry."""
     return {
         "principal": entry.principal,
         "host": entry.host,
@@ -80,7 +80,7 @@ def entry_fields(entry: acls.Entry) -> dict[str, Any]:
 
 
 def pattern_fields(pattern: acls.Pattern) -> dict[str, Any]:
-    """Return the fields of a resource pattern in a response."""
+    """Return the response fields for a resource pattern."""
     return {
         "resource_type": pattern.resource_type,
         "resource_name": pattern.name,

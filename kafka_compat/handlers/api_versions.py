@@ -29,7 +29,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """Return the versions. `request` is None if its version is unknown."""
+    """Return the served APIs and versions. `request` is None if its version is not supported."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION

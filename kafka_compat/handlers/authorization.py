@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""Value of the authorized operations in a response if the client did not request them."""
+"""Value of the authorized operations if the client did not request them."""
 
 _SUPPORTED: Final = {
     ResourceType.TOPIC: (
@@ -52,7 +52,7 @@ _CODES: Final = {
 def allows(
     ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
 ) -> bool:
-    """Return whether the client may execute the operation. For `logged`, see Authorizer."""
+    """Return whether the client may execute an operation on a resource. For `logged`, see Authorizer."""
     authorizer = ctx.authorizer
     return authorizer is None or authorizer.allows(
         ctx.principal, ctx.client_host, operation, resource_type, name, logged=logged
@@ -65,7 +65,7 @@ def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = 
 
 
 def may_write_idempotently(ctx: RequestContext) -> bool:
-    """Return whether the client may write idempotently, which requires WRITE on any topic (KIP-679)."""
+    """Return whether the client has IDEMPOTENT_WRITE on the cluster or WRITE on any topic (KIP-679)."""
     if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
         return True
     authorizer = ctx.authorizer
@@ -75,7 +75,7 @@ def may_write_idempotently(ctx: RequestContext) -> bool:
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:
-    """Return the exception for a denied resource of this type, with Kafka's message."""
+    """Return the authorization error for a resource type, with Kafka's message."""
     code = _CODES[resource_type]
     return KafkaError(code, STANDARD_MESSAGES[code])
 
@@ -94,7 +94,7 @@ def require_cluster(ctx: RequestContext, operation: Operation) -> None:
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """Return an error if the client may not use the settings of a resource (of the cluster for a broker)."""
+    """Return the error if the client may not use the settings of a resource, or None if it may."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
@@ -103,7 +103,7 @@ def config_refusal(
 class Denied:
     """The resources in a request for which an operation is denied. Test each name with `name in denied`.
 
-    Each name is checked only once, at its first test.
+    The authorizer is called only once for each name.
     """
 
     __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
@@ -147,7 +147,7 @@ def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: s
 
 
 def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
-    """Return the operations that the client may execute on the cluster, or 0 if it may not describe it."""
+    """Return the cluster operations that the client may execute, or 0 if it may not DESCRIBE the cluster."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not cluster_allows(ctx, Operation.DESCRIBE):

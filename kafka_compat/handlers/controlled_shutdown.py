@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
 from kafka_compat.security.authorizer import Operation
 
 _NO_EPOCH = -1
-"""Broker epoch for versions of the request that lack it."""
+"""The broker epoch in request versions that do not contain one."""
 
 
 @handler(0, 3, cluster=True)

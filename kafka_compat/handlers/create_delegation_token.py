@@ -27,7 +27,7 @@ async def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            # Kafka throws an exception on such a request. Return the same error.
+            # Return the same error as Kafka, which throws an exception if the owner's type is missing.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owner = Principal(request.owner_principal_type, request.owner_principal_name)
     response = CreateDelegationTokenResponse(

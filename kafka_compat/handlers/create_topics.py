@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""Limit on partitions, as in KRaft's controller. It prevents one request from blocking all others."""
+"""Limit on the partitions created by one request, as in KRaft, so that it cannot block other requests."""
 _STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
 """Maximum number of topics in one request that are created or deleted in parallel."""
@@ -83,7 +83,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableTopicResult:
-    """Remove settings and defaults from a result, because the client may not see them."""
+    """Remove settings and defaults from a result if the client may not see them."""
     if result.name in hidden:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.topic_id = _NO_TOPIC_ID
@@ -106,7 +106,8 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Check this before any other error, like Kafka: kafkajs sends counts of -1 to detect existing topics.
+        # Check this before any other error, as in Kafka: kafkajs sends counts of -1 to detect existing
+        # topics.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

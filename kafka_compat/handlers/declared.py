@@ -1,7 +1,7 @@
 """The declarations of all handlers, and the generator of `served.py`.
 
 After adding a handler or changing its versions, run `python -m kafka_compat.handlers.declared` to regenerate
-`served.py`. A test compares the two.
+`served.py`. A test compares `served.py` with the declarations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 def declarations() -> list[Declaration]:
-    """Import all handlers, and return their declarations, by API key."""
+    """Import all handlers, and return their declarations, sorted by API key."""
     found: Iterator[Any] = (
         getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
         for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)

@@ -1,4 +1,4 @@
-"""DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, filters get SECURITY_DISABLED."""
+"""DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, it fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""DeleteRecords (API key 21): move the log start offset of partitions forward; offset -1 means the high
-watermark (KIP-107).
+"""DeleteRecords (API key 21): delete records before an offset (KIP-107). Offset -1 means the high watermark.
 
 The response is sent when the new log start offset is on this broker's disk and the logs of all live replicas
 start at this offset, which followers receive with their next fetch. Partitions that exceed the request's
@@ -57,18 +56,18 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The partitions of one request, and those whose followers have not deleted the records yet."""
+    """The deletions of one request."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []
-        """Deletions in progress, each with its log directory."""
+        """Log directory and result of each partition whose records this broker has deleted."""
         self._refusals: dict[str, Exception] = {}
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete records on this broker. The result may change until `finish` returns."""
+        """Delete a partition's records on this broker. `finish` and `tell_refusals` may change the result."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
@@ -118,7 +117,7 @@ class _Deletions:
         self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
 
     def tell_refusals(self) -> None:
-        """Set the error of each partition whose log start offset is not on disk."""
+        """Set the error code of each partition whose log start offset could not be stored."""
         for path, result in self._begun:
             error = self._refusals.get(path)
             if error is not None:
@@ -126,7 +125,7 @@ class _Deletions:
                 result.low_watermark = UNKNOWN_LOW_WATERMARK
 
     async def finish(self, timeout_ms: int) -> None:
-        """Wait for the followers, at most for the timeout."""
+        """Wait up to `timeout_ms` for the followers to delete the records."""
         if self._pending:
             await asyncio.wait(self._pending, timeout=max(timeout_ms, 0) / 1000)
             for pending in self._pending:

@@ -39,7 +39,7 @@ def describe_cluster(
 
 
 async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Wait for the cluster metadata, like Metadata, because a newly started broker knows no brokers yet."""
+    """Respond when the cluster metadata has arrived, because a new broker knows no brokers yet."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 

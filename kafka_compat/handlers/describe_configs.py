@@ -1,5 +1,5 @@
-"""DescribeConfigs (API key 32): return the settings of resources. Version 1 adds sources (KIP-226), version 3
-types and documentation (KIP-569).
+"""DescribeConfigs (API key 32): return the settings of resources. Version 1 adds sources (KIP-226), and
+version 3 adds types and documentation (KIP-569).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def describe_producers(
 
 
 def _refusal(ctx: RequestContext, topic: str, denied: Denied) -> KafkaError | None:
-    """Return the error for a whole topic, or None."""
+    """Return the error for all partitions of a topic, or None if the topic may be described."""
     try:
         check_topic_name(topic)
     except KafkaError as error:

@@ -1,9 +1,10 @@
 """Fetch (API key 1): return whole batches from each partition, after a long poll if there is too little data.
 
-The response is sent at once if fetch.min.bytes are available or an error has occurred; otherwise when enough
-data has been committed or max_wait_ms has passed. Version 3 adds the limit for the whole response, 4
-isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic IDs
-(KIP-516). In versions 0 to 3, records are returned in format 0 or 1.
+The response is sent immediately if fetch.min.bytes are available or an error has occurred. Otherwise, it is
+sent when enough data has been committed or max_wait_ms has passed. Version 3 adds the limit for the whole
+response. Versions 4, 7, 9, 12 and 13 add isolation levels, sessions (KIP-227), leader epochs (KIP-320),
+diverging epochs (KIP-595) and topic IDs (KIP-516), respectively. In versions 0 to 3, records are returned in
+format 0 or 1.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Remove unreadable topics from the plan. They stay in the session, because they may become readable."""
+    """Remove unreadable topics from the plan. They stay in the session, because ACLs may change."""
     # Import these here, because they are needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType

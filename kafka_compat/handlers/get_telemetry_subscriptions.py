@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71, KIP-714): return the metrics that a client should push, and the
+"""GetTelemetrySubscriptions (API key 71, KIP-714): return the metrics that a client should push, and the push
 interval.
 
 Served only if the broker accepts pushed metrics. As in Kafka, no authorization is required.
@@ -64,6 +64,6 @@ def client_of(ctx: RequestContext) -> Client:
 
 
 def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
-    """Remove the instance when its caller disconnects. Of several instances, only the last one is removed."""
+    """Remove an instance when its caller disconnects. If a caller has several, only the last is removed."""
     if not caller.session.has_left:
         caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

@@ -1,8 +1,8 @@
 """InitProducerId (API key 22): assign an ID and epoch to an idempotent or transactional producer (KIP-98).
 
 A producer without a transactional ID always gets a new producer ID. For a transactional ID, an open
-transaction is aborted and the epoch is incremented, which fences all older producers of the ID. In version 3
-and later, a producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets
+transaction is aborted and the epoch is incremented, which fences all older producers with that ID. In version
+3 and later, a producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets
 PRODUCER_FENCED.
 """
 

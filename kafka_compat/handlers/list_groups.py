@@ -1,7 +1,7 @@
 """ListGroups (API key 16): return the groups that this broker coordinates.
 
-Version 4 adds a filter for states (KIP-518), version 5 a filter for types (KIP-848). All groups of this
-broker have the type "classic".
+Version 4 adds a filter for states (KIP-518), and version 5 adds a filter for types (KIP-848). All groups of
+this broker have the type "classic".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ListOffsets (API key 2): return offsets by timestamp, and special offsets such as earliest and latest.
 
-Negative timestamps stand for positions: -1 latest (with read_committed the last stable offset), -2 earliest,
--3 the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
-storage (9+), which does not exist here. Version 0 returns a list of segment start offsets, for the oldest
-clients.
+Negative timestamps stand for positions: -1 is the latest (with read_committed, the last stable offset), -2
+the earliest, -3 the record with the greatest timestamp (7+, KIP-734), -4 the earliest on this disk (8+), and
+-5 the latest in tiered storage (9+), which is not supported. Version 0 returns a list of segment start
+offsets, for the oldest clients.
 
 A follower (replica ID 0 or above) sees the whole log. Other clients get OFFSET_NOT_AVAILABLE from a new
 leader, which does not know the committed offset until its followers have reached its epoch.
@@ -114,7 +114,7 @@ def _answer(
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
-    """Return (timestamp, offset, leader epoch) of a position below `end`, with -1 for missing values."""
+    """Return the timestamp, offset and leader epoch of a position up to `end`, with -1 for missing values."""
     log = partition.log
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
@@ -133,7 +133,8 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
 
 def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_consumer: bool) -> list[int]:
     """Return the start offsets of the segments last modified no later than the timestamp, and the log end
-    offset, newest first (UnifiedLog.legacyFetchOffsetsBefore). Raises KafkaError.
+    offset, newest first (UnifiedLog.legacyFetchOffsetsBefore). Raises KafkaError if the maximum number of
+    offsets is negative.
     """
     log = partition.log
     starts = log.segment_starts()
@@ -146,7 +147,7 @@ def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_co
         while newest and starts[newest - 1][1] > wanted.timestamp:
             newest -= 1
     if wanted.max_num_offsets < 0:
-        # Apache Kafka fails because it creates an array of negative size.
+        # Apache Kafka fails with this error, because it creates an array of negative size.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     offsets = sorted((offset for offset, _ in starts[:newest][::-1][: wanted.max_num_offsets]), reverse=True)
     end = partition.high_watermark

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): reassignments in progress, from the controller only (KIP-455)."""
+"""ListPartitionReassignments (API key 46): return current reassignments. Controller only (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ListTransactions (API key 66): return the transactional IDs that this broker coordinates (KIP-664).
 
-Version 1 adds a filter for the minimum duration in ms (KIP-994), version 2 a regular expression for the ID
-(KIP-1152).
+Version 1 adds a filter for the minimum duration in ms (KIP-994), and version 2 adds a regular expression for
+the ID (KIP-1152).
 """
 
 from __future__ import annotations

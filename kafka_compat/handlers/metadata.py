@@ -2,8 +2,9 @@
 enabled.
 
 In version 0, an empty list requests all topics; in later versions, null does. Version 4 lets the client
-forbid auto-creation, 8 to 10 return authorized operations, 10 adds topic IDs, 12 lookup by ID. The addresses
-belong to the listener to which the client is connected.
+forbid auto-creation. Versions 8 to 10 return authorized operations. Version 10 adds topic IDs, and version 12
+adds lookup by ID. The response contains the brokers' addresses on the listener to which the client is
+connected.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """Wait until a newly started broker has received the cluster metadata. If a response contains no brokers,
+    """Respond when a new broker has received the cluster metadata. If a response contains no brokers,
     librdkafka 2.16 forgets all brokers and coordinators.
     """
     await ctx.services.await_metadata()
@@ -69,7 +70,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 def _topics(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
-    """Return the existing topics, and add the names of topics to create to `missing`."""
+    """Return the existing topics, and append the names of the topics to create to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []
@@ -215,7 +216,8 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
         partition_index=partition.partition,
-        # Omit a leader whose broker is not in this response, because kafka-python never recovers from one.
+        # Omit a leader that is missing from this response: kafka-python never recovers from an unknown
+        # leader.
         leader_id=NO_LEADER if leader is None else leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),

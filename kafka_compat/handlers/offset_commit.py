@@ -2,7 +2,7 @@
 
 Version 0 has no coordinator: every broker stores its offsets in the metadata store. Version 1 has a timestamp
 for each partition, and versions 2 to 4 have one expiry time for all partitions. Version 6 adds leader epochs
-(KIP-320), version 7 static members (KIP-345). The response has an error code for each partition.
+(KIP-320), and version 7 adds static members (KIP-345). The response has an error code for each partition.
 """
 
 from __future__ import annotations

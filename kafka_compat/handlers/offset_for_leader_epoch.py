@@ -1,5 +1,5 @@
-"""OffsetForLeaderEpoch (API key 23): return the end offset of an epoch, from which readers detect truncation
-(KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (API key 23): return the end offset of a leader epoch, with which clients and
+followers detect truncation (KIP-101, KIP-320).
 """
 
 from __future__ import annotations

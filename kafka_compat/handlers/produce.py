@@ -2,12 +2,12 @@
 
 With acks=0, there is no response, and the connection is closed after an error. With acks=1, the response is
 sent once the records are in this replica's log; with acks=all (-1), once they are in the logs of all in-sync
-replicas. Version 3 adds record format 2, 8 errors for individual records (KIP-467), 10 the current leader
-(KIP-951), 13 topic IDs (KIP-516).
+replicas. Versions 3, 8, 10 and 13 add record format 2, errors for individual records (KIP-467), the current
+leader (KIP-951) and topic IDs (KIP-516), respectively.
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
-(KIP-890). Otherwise version 11 returns TRANSACTION_ABORTABLE, and earlier versions INVALID_TXN_STATE. In
-version 12 and later, the request itself registers the partition.
+(KIP-890). Otherwise, version 11 and later return TRANSACTION_ABORTABLE, and earlier versions
+INVALID_TXN_STATE. In version 12 and later, the request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 Validated = dict[int, ValidatedBatches | StorageError]
-"""Maps the identity of a batch in the request to its validation result from another thread."""
+"""Maps the id() of each partition's request data to its validated batches or to the validation error."""
 
 QUICK_PARTITIONS_MAX: Final = 32
-"""Maximum number of small batches that are checked and appended without reading the clock for each batch."""
+"""Maximum number of small batches that are appended without yielding to the event loop."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
@@ -69,7 +69,7 @@ _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The default, shared by all responses. It is not sent."""
+"""The default of `current_leader`, shared by all responses. It is not sent."""
 
 
 @handler(0, 13)
@@ -106,7 +106,7 @@ async def _when_verified(
 
 
 def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
-    """Return whether the records are large, or of unknown size."""
+    """Return whether the request contains many or large batches, or batches of unknown decompressed size."""
     partition_count = record_count = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -133,7 +133,7 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
     """Append to one partition at a time. The batches of a transaction are checked individually but appended
-    together, because the coordinator's confirmation is valid only until the next event.
+    together, because the coordinator's confirmation is valid only until control returns to the event loop.
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
@@ -170,7 +170,9 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
 def _validated(
     ctx: RequestContext, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
 ) -> Steps[ValidatedBatches | StorageError | None]:
-    """Return the validation result of a batch, computed in a thread if it is long; None if not needed."""
+    """Validate a batch, in a worker thread if that takes long, and return its batches or the error. Return
+    None if the batch need not be validated.
+    """
     broker = ctx.services
     name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
     partition = None if name is None else broker.replicas.get(name, data.index)
@@ -228,7 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request, in order. `denied`: responses for unauthorized topics."""
+    """Appends to a request's partitions, in order. `denied` contains responses for unauthorized topics."""
 
     __slots__ = (
         "_acks",
@@ -259,7 +261,7 @@ class _Appends:
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
-        """Start with a new topic. Return its name, or None if the topic is unknown."""
+        """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
         self._partitions = []
         answer: TopicProduceResponse = _new(TopicProduceResponse)
@@ -285,7 +287,7 @@ class _Appends:
         self._partitions.append(answer)
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
-        """Return the result of the handler."""
+        """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
         if self._acks == 0:
             if self._failed:
                 raise HungUp
@@ -297,7 +299,7 @@ class _Appends:
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode | None:
-    """Return the error that rejects the whole request, or None."""
+    """Return the error that rejects the whole request, or None if the request is acceptable."""
     if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
@@ -311,8 +313,8 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Verify that the transaction includes the partitions in which it has no records yet. Return None if no
-    verification is needed.
+    """Start to verify that the transaction includes the partitions to which it has not written yet. Return
+    None if no verification is needed.
     """
     broker = ctx.services
     transactional_id = request.transactional_id
@@ -352,9 +354,9 @@ def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None
 
 
 def _may_begin(partition: Partition, records: memoryview) -> bool:
-    """Return whether a transaction may continue or begin with this batch. Clients of version 12 begin each
-    transaction with sequence 0. If the producer is unknown here, a different sequence means that an earlier
-    batch was lost.
+    """Return whether a transaction may continue or begin with this batch. In version 12, clients begin each
+    transaction with sequence 0. If the producer is unknown to this replica, any other sequence means that an
+    earlier batch was lost.
     """
     header = read_header(records)
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
@@ -368,7 +370,7 @@ def _append(
     verified: PartitionErrors,
     ready: ValidatedBatches | StorageError | None,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """Return the response for a partition, and the partition and offset to wait for, if acks requires it."""
+    """Append a batch. Return the response, and the partition and offset to wait for if acks requires it."""
     broker = ctx.services
     if name is None:
         return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
@@ -404,7 +406,7 @@ def _append(
 
 
 def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
-    """Return the response for a successful batch. The fields are assigned one by one, because a constructor
+    """Return the response for an appended batch. The fields are assigned one by one, because a constructor
     call with keyword arguments takes as long as appending a small batch.
     """
     answer: PartitionProduceResponse = _new(PartitionProduceResponse)

@@ -1,4 +1,4 @@
-"""Error responses for batches that were not appended, and the topics to which a producer may not write."""
+"""Error responses for batches that were not appended, and for topics to which a producer may not write."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
-"""Errors of batches that Kafka rejects before it accesses the log."""
+"""Error codes for batches that Kafka rejects before it accesses the log."""
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    """Return the response for a partition, with only this error code."""
+    """Return a partition's response with an error code and message."""
     return PartitionProduceResponse(
         index=index,
         error_code=code,
@@ -54,7 +54,7 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
-    """Return the response for an exception that an append has raised."""
+    """Return the response for a partition whose append raised `error`."""
     answer = refused(index, code_of(error), str(error) or None)
     if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
         answer.log_start_offset = log_start_offset
@@ -66,10 +66,10 @@ def failure(index: int, error: Exception, log_start_offset: int) -> PartitionPro
 
 
 def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
-    """Return the response for a batch whose transaction does not include the partition."""
+    """Return the response for a batch whose transaction could not be verified."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Clients that do not support verification retry after this error.
+        # Return NOT_ENOUGH_REPLICAS, after which clients that do not support verification retry.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Return whether the client is authenticated, but not by a token, which it could then extend forever."""
+    """Return whether the client may manage tokens: it must be authenticated, but not by a token."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
     protocol = next(item.security_protocol for item in listeners if item.name == name)
@@ -23,7 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """Return the tokens. Raises KafkaError if the client may not use them, or if tokens are disabled."""
+    """Return the delegation tokens. Raises KafkaError if the client may not use them or they are disabled."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

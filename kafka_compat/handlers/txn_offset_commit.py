@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28): store offsets of a group as part of a transaction.
+"""TxnOffsetCommit (API key 28): store a group's offsets as part of a transaction.
 
 The offsets become visible when the transaction commits. In version 3 and later, the member's generation
 fences members that a rebalance has replaced (KIP-447). In version 4 and later, clients support
@@ -37,7 +37,7 @@ _VERIFICATION_ERRORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""Maps errors of the transaction's coordinator to errors after which clients retry this request."""
+"""Maps errors from the transaction coordinator to errors after which clients retry this request."""
 
 
 @handler(0, 5)
@@ -121,8 +121,8 @@ def _commit(
 
 
 def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Verify that the group's partition of `__consumer_offsets` is in the transaction. Return None if no
-    verification is needed.
+    """Start to verify that the transaction includes the group's partition of `__consumer_offsets`. Return
+    None if no verification is needed.
     """
     broker = ctx.services
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS

@@ -1,7 +1,7 @@
 """WriteTxnMarkers (API key 27): write the end markers of transactions to partitions that this broker leads.
 
-Sent by transaction coordinators, and by Kafka's tool that aborts a hanging transaction. Writing a marker
-twice is harmless; a marker from a replaced coordinator is rejected. Version 2 contains the
+Transaction coordinators send this request, as does Kafka's tool for aborting a hanging transaction. Writing a
+marker twice is harmless; a marker from a replaced coordinator is rejected. Version 2 contains the
 transaction.version, so that a late marker never ends a later transaction (KIP-1228).
 """
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The key of an API. Some keys have no message schema here, but are needed for messages and logs."""
+    """API keys. Keys without a message schema are needed for error messages and logs."""
 
     PRODUCE = 0
     FETCH = 1

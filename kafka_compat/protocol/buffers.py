@@ -15,7 +15,7 @@ IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
 
 class TooLong(Exception):
-    """Raised if the arrays of a message have more elements than the decoder or encoder may process."""
+    """Raised if the arrays of a message have more elements than the caller allows."""
 
 
 class FileSliceLike(Protocol):
@@ -35,7 +35,7 @@ def size_of(value: Records) -> int:
 
 @lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
-    """Return the UUID of 16 bytes. Cached, because a broker uses the same few topic IDs."""
+    """Convert 16 bytes to a UUID. Results are cached, because few different topic IDs are in use."""
     return UUID(bytes=raw)
 
 
@@ -56,7 +56,7 @@ ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 @cache
 def array_layouts(code: str) -> tuple[Struct, ...]:
-    """Return the layouts of short arrays, indexed by length. Most replica lists have three elements."""
+    """Return the layouts of arrays with up to 15 elements, indexed by length."""
     return tuple(Struct(f">{length}{code}") for length in range(16))
 
 
@@ -71,7 +71,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Return the unsigned varint at `position`, and the next position. Raises IndexError or ValueError."""
+    """Return an unsigned varint and the next position. Raises IndexError or ValueError if it is invalid."""
     value = shift = 0
     while True:
         byte = buffer[position]

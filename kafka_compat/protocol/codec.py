@@ -1,4 +1,4 @@
-"""Decoding and encoding of messages. The codec of a class and version is compiled on first use."""
+"""Decoding and encoding of messages. The codec for a message class and version is compiled on first use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""Maximum size of a message in which an error is located, which takes about 100 times as long as decoding."""
+"""Maximum size of a message in which errors are located, which is 100 times slower than decoding."""
 
 # Maximum size of records in memory that are joined with adjacent bytes.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Raised for bytes that are not a valid message of the version. States the position and the cause."""
+    """Raised for bytes that are not a valid message in this version. States the position and the cause."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)
@@ -44,8 +44,8 @@ class MalformedRequest(KafkaError):
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
     """Decode the message of class `cls` that starts at `position`. Later bytes are ignored unless `exact`.
 
-    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, with `exact` also if bytes remain,
-    and KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    `records` fields are memoryviews of `buffer`. Raises MalformedRequest if the bytes are invalid or, with
+    `exact`, if bytes remain. Raises KafkaError(UNSUPPORTED_VERSION) if the class does not have this version.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -62,8 +62,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """Decode a message, and also return the position after it. Raises TooLong, without decoding the remaining
-    elements, if its arrays have more than `elements_max` elements. Raises the same errors as `decode`.
+    """Decode a message, and return it with the position after it. Raises the errors of `decode` and, without
+    decoding further elements, TooLong if its arrays have more than `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -77,8 +77,8 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """Decode a message of any length in a separate thread, like `decode_at`. Yields the interpreter lock,
-    which compiled code otherwise holds until it returns.
+    """Decode a long message, and return it with the position after it. Call this in a separate thread: it
+    releases the interpreter lock now and then, which compiled codecs do not.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
@@ -90,9 +90,9 @@ def decode_long(
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """Encode a message whose records are in memory.
 
-    Fields that `version` does not have are omitted. Raises ValueError, which names the field, for a value
-    that does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; and TooLong
-    if its arrays have more than `elements_max` elements.
+    Fields that `version` does not have are omitted. Raises ValueError, which names the field, if a value does
+    not fit; KafkaError(UNSUPPORTED_VERSION) if the class does not have this version; and TooLong if its
+    arrays have more than `elements_max` elements.
     """
     parts: list[Records] = []
     _encode(message, version, parts.append, parts.append, elements_max)
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """Encode a message of any length in a separate thread, like `encode_parts`. Yields the interpreter lock,
-    which joining a million parts would hold for long.
+    """Encode a long message as parts. Call this in a separate thread: it releases the interpreter lock now
+    and then, which joining a million parts would not.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []
@@ -159,7 +159,7 @@ def encode_long(message: object, version: int) -> list[Records]:
 
 
 def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """Return the total length of the result of `encode_parts`, as stated in the size prefix of a frame."""
+    """Return the total size in bytes of the parts of an encoded message."""
     return sum(map(size_of, parts))
 
 
@@ -241,7 +241,7 @@ def _interruptible_encoder(cls: type, version: int) -> Any:
 
 
 def _compiled_codecs(messages: str) -> Any:
-    """Return the compiled module of a hot API's codecs (see codec_module), or None."""
+    """Return the compiled codecs for a module of messages (see codec_module), or None if it has none."""
     if not IS_COMPILED or messages not in COMPILED_CODECS:
         return None
     return import_module(COMPILED_CODECS[messages])

@@ -1,8 +1,7 @@
 """Source generator for a module, compiled by mypyc, that decodes and encodes the messages of one API.
 
 The compiled package contains such a module next to the messages of each API in `codec.HOT_APIS` (decision 9).
-Its lines are the same that `compiler` would load at the first use of a version, plus the types of their
-variables.
+Its code is what `compiler` would generate at the first use of a version, plus the types of variables.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ uvarints: Final = ONE_BYTE_UVARINTS
 
 
 def codec_module(api: str) -> str:
-    """Return the source code for the messages of one API, named like its module in `messages`."""
+    """Return the source code for the messages of one API. `api` is the name of its module in `messages`."""
     module = import_module(f"kafka_compat.protocol.messages.{api}")
     classes: dict[str, type[Message]] = {
         name: value
@@ -94,7 +93,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """Return the lines, preceded by the types of their variables. Constants become globals of the module."""
+    """Return the source lines, preceded by variable types. Adds their constants to `constants`."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):

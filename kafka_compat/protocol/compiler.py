@@ -21,7 +21,7 @@ Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records
 
 
 def compile_decoder(cls: type[Message], version: int) -> Decoder:
-    """Return `decode(buffer, position, elements_max) -> (message, position after it)`.
+    """Compile a function `decode(buffer, position, elements_max) -> (message, position after it)`.
 
     The function raises struct.error, IndexError or ValueError for invalid bytes. It raises TooLong before it
     processes more than `elements_max` array elements; 32 numbers, or a KiB of a bytes field, count as one
@@ -32,10 +32,10 @@ def compile_decoder(cls: type[Message], version: int) -> Decoder:
 
 
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
-    """Return `encode(message, write, write_records, elements_max)`, which passes each part to one of the two
-    functions, in order.
+    """Compile a function `encode(message, write, write_records, elements_max)`.
 
-    Like the decoder, it raises TooLong, but possibly after some parts were written.
+    The function passes each part, in order, to `write` or `write_records`. It raises TooLong if the message
+    has more than `elements_max` array elements, possibly after some parts were written.
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))

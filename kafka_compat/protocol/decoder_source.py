@@ -14,7 +14,7 @@ from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identi
 class DecoderSource(Source):
     def __init__(self, version: int, flexible: bool) -> None:
         super().__init__(version, flexible)
-        self.targets: list[str] = []  # of the fixed-size values that the next flush reads
+        self.targets: list[str] = []  # targets of the fixed-size values that the next flush reads
         self.codes = ""
         self.after_flush: list[str] = []
 
@@ -131,7 +131,7 @@ class DecoderSource(Source):
             self.line("    p = e")
 
     def length(self, code: str, nullable: bool, target: str) -> str:
-        """Read a length or count into `n`, handle null, and begin the branch for all other values.
+        """Generate code that reads a length or count into `n`, up to the branch for values that are not null.
 
         Return the expression for the length. A compact length is sent increased by one (KIP-482).
         """

@@ -85,7 +85,7 @@ class EncoderSource(Source):
         self.line(f"{self.write}(b'\\0' if {fields} is None else tagged_section({fields}))")
 
     def differs(self, spec: FieldSpec, value: str) -> str:
-        """Return the condition for sending a tagged field."""
+        """Return the condition under which a tagged field is sent."""
         if spec.default is None and spec.factory is None:
             return f"{value} is not None"
         if isinstance(spec.default, list):
@@ -100,8 +100,8 @@ class EncoderSource(Source):
         return f"{value} != {self.constant('default', spec.default)}"
 
     def differs_from(self, default: Message, value: str, shared: str) -> str:
-        """Return the condition that a message differs from `default`. If all fields are numbers, they are
-        compared one by one, because the condition is evaluated in every fetch by a follower.
+        """Return the condition under which a message differs from `default`. If all fields are numbers, they
+        are compared one by one, because the condition is evaluated in every fetch by a follower.
         """
         values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
         if all(isinstance(known, int) for known in values.values()):
@@ -140,7 +140,7 @@ class EncoderSource(Source):
         self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
 
     def length(self, code: str) -> None:
-        """Write `n`. In flexible versions, it is already the length plus one."""
+        """Generate code that writes `n`. In flexible versions, `n` is already the length plus one."""
         if not self.flexible:
             self.fixed("n", code)
             self.flush()

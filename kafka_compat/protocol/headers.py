@@ -30,8 +30,8 @@ class RequestHeader(NamedTuple):
 def decode_client_id(
     buffer: memoryview, position: int, length: int, is_flexible: bool
 ) -> tuple[str | None, int]:
-    """Decode the part of a header after the `length` of its client ID. Return the client ID and the position
-    of the request's body. Raises MalformedRequest.
+    """Decode a request header starting at the client ID, which has `length` bytes (-1 if it is null). Return
+    the client ID and the position of the request's body. Raises MalformedRequest if the header is invalid.
     """
     client_id = None
     if length >= 0:
@@ -55,7 +55,6 @@ def decode_client_id(
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """Encode a request header."""
     start = _START.pack(header.api_key, header.api_version, header.correlation_id)
     if header.api_key == ApiKey.CONTROLLED_SHUTDOWN and header.api_version == 0:
         return start

@@ -22,25 +22,25 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""Maximum value of a two-byte length. Kafka also rejects longer strings in flexible versions."""
+"""Maximum size of a string in bytes (a two-byte length). Kafka also applies it in flexible versions."""
 
 
 class Refused(ValueError):
-    """Raised for an invalid message. `path` is dotted and relative to the message; `position` is in bytes."""
+    """Raised for an invalid message. `path` names the field, as in FetchRequest.topics[0].topic."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
 
 
 def absent_value(spec: FieldSpec) -> Any:
-    """Return the value of a field that the version does not have, or that is not set."""
+    """Return the value of a field that the version does not have or that is not set."""
     if spec.factory is not None:
         return spec.factory()
     return [] if isinstance(spec.default, list) else spec.default
 
 
 def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """Return the minimum size of a value, which limits the number of elements in the remaining bytes."""
+    """Return the minimum size of a value in bytes, which limits the number of elements that can follow."""
     if isinstance(wire_type, ArrayOf):
         return 1 if flexible else 4
     if isinstance(wire_type, Wire):
@@ -56,7 +56,7 @@ def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> in
 
 
 def interpret_decode(cls: type[Message], version: int, buffer: Buffer, position: int) -> tuple[Message, int]:
-    """Decode the message at `position`. Return it and the next position. Raises Refused."""
+    """Decode the message at `position`. Return it with the next position. Raises Refused if it is invalid."""
     flexible = version in schema_of(cls).flexible
     return _Decoder(memoryview(buffer), version, flexible).struct(cls, position, cls.__name__)
 

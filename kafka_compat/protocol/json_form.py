@@ -33,7 +33,7 @@ def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
 
 
 def from_json(cls: type, given: Mapping[str, Any]) -> Any:
-    """Convert JSON values to a message or struct of class `cls`. Raises ValueError for unknown fields."""
+    """Convert JSON values to a message or struct of class `cls`. Raises ValueError if a field is unknown."""
     specs = {spec.name: spec for spec in fields_of(cls)}
     if unknown := sorted(given.keys() - specs.keys()):
         raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
@@ -53,11 +53,11 @@ def _value(kind: WireType, value: Any) -> Any:
 
 
 def api_name(key: ApiKey) -> str:
-    """Return the name of an API for users: INIT_PRODUCER_ID is InitProducerId."""
+    """Return an API's name in Kafka's documentation, such as InitProducerId for INIT_PRODUCER_ID."""
     return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def api_named(name: str) -> ApiKey | None:
-    """Return the API with this name for users, ignoring case, or None for an unknown name."""
+    """Return the API with this name in Kafka's documentation, ignoring case, or None if it is unknown."""
     known = {key.name.replace("_", "").lower(): key for key in ApiKey}
     return known.get(name.replace("_", "").lower())

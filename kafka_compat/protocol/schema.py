@@ -152,13 +152,13 @@ WireType = Wire | ArrayOf | type[Message]
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def struct(cls: type[T]) -> type[T]:
-    """Define a class as a nested part of messages."""
+    """Define a class as a struct nested in messages."""
     return _slotted(cls, {})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """Define a class as the body of a request. `versions` may exceed the served versions."""
+    """Define a class as the body of a request. `versions` may exceed the versions that the broker serves."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
@@ -180,14 +180,13 @@ def fields_of(cls: type) -> tuple[FieldSpec, ...]:
 
 
 def schema_of(cls: type) -> Schema:
-    """Return the parameters of a message's decorator."""
     found: Schema = cls.__dict__["__schema__"]
     return found
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
     # The codec fills both tables when a version is first used. They map a version to its fastest codec, and
-    # ~version to the codec that may run for long in another thread.
+    # ~version to its interruptible codec, for long messages in another thread.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
 
@@ -236,7 +235,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 
 
 def frozen_default(factory: Callable[[], T]) -> T:
-    """Return a default value of a tagged struct that all messages share. Changing it raises TypeError.
+    """Return a default value for a tagged struct, shared by all messages. Changing it raises TypeError.
 
     A fetched partition has three such fields, which are nearly always absent. Sharing saves three objects for
     each.
@@ -255,7 +254,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """Create the keyword-only `__init__` at its first call, because most classes are never instantiated."""
+    """Create a class's keyword-only `__init__` at its first call: most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

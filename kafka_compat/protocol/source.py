@@ -1,4 +1,4 @@
-"""Python source code under construction, shared by the generators of decoders and encoders."""
+"""Base of the source generators for decoders and encoders: Python source code under construction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from kafka_compat.protocol.schema import FieldSpec
 
 KIB_SHIFT = 10
-"""Bytes are counted in KiB, because decoding a KiB takes about as long as decoding an array element."""
+"""Bits to shift sizes in bytes by, because a KiB takes about as long to decode as an array element."""
 
 
 def identifier(codes: str) -> str:
@@ -16,12 +16,12 @@ def identifier(codes: str) -> str:
 
 
 def array_layout(code: str) -> str:
-    """Return the expression for the layout of `n` values."""
+    """Return the source expression for the layout of an array with `n` values."""
     return f"(layouts_{identifier(code)}[n] if n < 16 else Struct(f'>{{n}}{code}'))"
 
 
 class Source:
-    """The lines of a function body, at the current depth, and the names used in them."""
+    """The lines of a function under construction, its indentation depth, and the names used in it."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.version = version
@@ -54,7 +54,7 @@ class Source:
         return self.flexible and spec.tag is not None
 
     def spend(self, elements: str) -> None:
-        """Deduct the elements of an array from the number of elements that may still be processed."""
+        """Generate code that counts array elements, and raises TooLong above the limit."""
         self.line(f"left -= {elements}")
         self.line("if left < 0: raise TooLong")
 

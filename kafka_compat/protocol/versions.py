@@ -18,7 +18,7 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.low <= version <= self.high
 
     def numbers(self) -> range:
-        """The versions in the range, in ascending order."""
+        """Return the versions in the range, in ascending order."""
         return range(self.low, self.high + 1)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ ALL: Final = Versions(0, HIGHEST)
 
 @cache
 def parse_versions(text: str) -> Versions:
-    """Parse a range. Raises ValueError unless the text has one of the four forms."""
+    """Parse a version range. Raises ValueError unless the text has one of the four forms."""
     if text == "none":
         return NONE
     if text.endswith("+"):

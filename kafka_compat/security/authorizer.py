@@ -12,7 +12,7 @@ from kafka_compat.security.principal import Principal
 
 
 class ResourceType(IntEnum):
-    """Kafka's ResourceType. The first two are valid only in filters, and for unknown types."""
+    """Kafka's ResourceType. UNKNOWN stands for unknown types, and ANY is valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -63,8 +63,8 @@ class Authorizer(Protocol):
     ) -> bool:
         """Return whether `principal`, at the address `host`, may execute the operation on the resource.
 
-        `logged`: whether the decision is written to the audit log. As in Kafka, denials are not logged by
-        checks that only filter a response.
+        `logged` states whether the decision is written to the audit log. As in Kafka, denials are not logged
+        by checks that only filter a response.
         """
 
     def allows_any(

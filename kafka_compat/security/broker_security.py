@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SaslLogin(NamedTuple):
-    """Credentials with which this broker logs in to others. `new_client` receives the dialed host name.
+    """Credentials for logins to other brokers. `new_client` receives the dialed host name.
 
-    `asks_others`: whether the first token may be fetched from a KDC, and is therefore created in a thread.
+    If `asks_others` is true, the first token may require a KDC, and is therefore created in a thread.
     """
 
     mechanism: str

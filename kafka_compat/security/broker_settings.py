@@ -26,8 +26,8 @@ def broker_security(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> BrokerSecurity:
-    """Return the security of connections to other brokers. `tls` returns the TLS context, and `tokens` the
-    source for an OAUTHBEARER endpoint. Raises ConfigError.
+    """Return the TLS and SASL configuration for connections to other brokers. `tls` returns the TLS context,
+    and `tokens` an OAUTHBEARER endpoint's source. Raises ConfigError if the settings are invalid.
     """
     login = None
     if config.inter_broker_security_protocol.startswith("SASL"):

@@ -24,9 +24,9 @@ _CIPHERS: Final = (
 
 
 def openssl_name(suite: str) -> str | None:
-    """Return OpenSSL's name of a suite, given either name. Returns None for suites that OpenSSL does not
-    know, or that lack encryption or authentication. The names of TLS 1.3 suites are the same in both, and
-    begin with TLS_.
+    """Return OpenSSL's name for a cipher suite, given its Java or OpenSSL name. Return None if OpenSSL does
+    not know the suite, or if it lacks encryption or authentication. TLS 1.3 suites have the same name in
+    both, which begins with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -35,8 +35,8 @@ def openssl_name(suite: str) -> str | None:
 
 
 def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
-    """Return OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError, with Kafka's
-    message, for an invalid name.
+    """Return OpenSSL's names for the suites in a setting, without duplicates. Raises ValueError, with Kafka's
+    message, if a name is invalid.
     """
     found: list[str] = []
     for suite in suites:
@@ -61,7 +61,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # Add the parts that OpenSSL's names omit: the only hash of ChaCha20 suites, and RSA key exchange.
+    # OpenSSL's names contain neither RSA key exchange nor the hash of ChaCha20 suites.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

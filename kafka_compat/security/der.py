@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def first(data: bytes, offset: int = 0) -> Element:
-    """Return the first element of the data, ignoring later data. Raises ValueError if it is invalid."""
+    """Return the element at `offset`. Raises ValueError if it is invalid."""
     try:
         tag, length, start = data[offset], data[offset + 1], offset + 2
         if tag & 0x1F == 0x1F:
@@ -40,7 +40,7 @@ def first(data: bytes, offset: int = 0) -> Element:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """Yield the consecutive elements of the data. Raises ValueError at the first invalid element."""
+    """Yield the consecutive elements in `content`. Raises ValueError at the first invalid element."""
     offset = 0
     while offset < len(content):
         element = first(content, offset)

@@ -32,7 +32,7 @@ Users = Mapping[str, Mapping[str, Credential]]
 
 
 def encode(users: Users) -> bytes:
-    """Return the content of the file: JSON with the credentials in Kafka's notation."""
+    """Encode users as the content of a credentials file: JSON, with credentials in Kafka's notation."""
     entries = {
         user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
         for user, credentials in users.items()
@@ -41,7 +41,7 @@ def encode(users: Users) -> bytes:
 
 
 def decode(content: bytes) -> dict[str, dict[str, Credential]]:
-    """Parse the content of the file. The inverse of `encode`. Raises ValueError."""
+    """Decode the content of a credentials file. Raises ValueError if it is invalid."""
     entries = json.loads(content)
     if not isinstance(entries, dict):
         raise ValueError("expected an object with a member for each user")
@@ -62,9 +62,9 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Import the users in a file, unless they were already imported. Raises StartupError if it is invalid.
+    """Import the users in a file, if they are new. Raises StartupError if the file is invalid.
 
-    If the file is missing, it is assumed to have been imported: this is logged, and the broker starts.
+    If the file does not exist, a warning is logged, and the broker starts.
     """
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Write this mark last. If the broker crashes before, the import is repeated with the same result.
+    # Write this mark last. If the broker crashes earlier, the import is repeated with the same result.
     await store.ensure(mark)
     log.info("Imported users from %s (total: %d)", path, len(users))
 

@@ -39,12 +39,12 @@ class LoginModule(NamedTuple):
     options: dict[str, str]
 
     def __repr__(self) -> str:
-        """Return a text without the options, because they are secret."""
+        """Omit the options, because they are secret."""
         return f"LoginModule({self.name})"
 
 
 def parse(text: str) -> LoginModule:
-    """Parse the only module in the text. Raises ValueError without the text, which contains passwords."""
+    """Parse a single login module. Raises ValueError, without quoting the text, if it is invalid."""
     tokens = _tokens(text)
     if len(tokens) < 2 or _SIGN in (tokens[0].kind, tokens[1].kind):
         raise ValueError("JAAS config does not begin with a login module and its flag")
@@ -67,8 +67,8 @@ def parse(text: str) -> LoginModule:
 
 
 def parse_section(text: str, *sections: str) -> list[LoginModule]:
-    """Parse the modules in the first of these sections that a JAAS file contains. Raises ValueError, like
-    `parse`.
+    """Parse the login modules in the first of these sections that a JAAS file contains. Raises ValueError if
+    it is invalid.
 
     Other sections may use syntax that only Java supports.
     """

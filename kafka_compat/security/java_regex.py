@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """Compile a Java pattern for `re`. Raises ValueError for an invalid or unsupported pattern."""
+    """Compile a Java pattern for `re`. Raises ValueError if the pattern is invalid or unsupported."""
     try:
         return re.compile(_Translation(pattern).text(), re.ASCII)
     except re.error as error:
@@ -159,7 +159,7 @@ class _Translation:
         if char in "123456789A":
             return f"\\{char}"
         if char in "bB":
-            # Use letters of all scripts, which are word characters here, unlike in \w.
+            # In Java, \b treats letters of all scripts as word characters, but \w does not.
             return f"(?u:\\{char})"
         if char == "z":
             return r"\Z"

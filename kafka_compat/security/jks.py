@@ -1,4 +1,4 @@
-"""Java's own key store formats: JKS, and JCEKS with the same structure and stronger protection of keys.
+"""Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
 
 Java's behavior is the only specification of these formats. All numbers are big-endian. No I/O. Only JCEKS
 requires `cryptography`.
@@ -24,8 +24,8 @@ _ITERATIONS_MAX: Final = 5_000_000
 
 
 class JksKey(NamedTuple):
-    """An encrypted private key (`protected` is an EncryptedPrivateKeyInfo) and its certificate chain, which
-    begins with the key's certificate; all in DER.
+    """An encrypted private key (an EncryptedPrivateKeyInfo) and its certificate chain, which begins with the
+    key's own certificate. All are DER.
     """
 
     alias: str
@@ -34,7 +34,7 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """The contents of a store. `trusted` contains the trusted certificates in DER."""
+    """A JKS or JCEKS store. `trusted` contains the trusted certificates in DER."""
 
     keys: tuple[JksKey, ...]
     trusted: tuple[bytes, ...]
@@ -52,7 +52,7 @@ def is_jks(data: bytes) -> bool:
 def parse(data: bytes, password: str | None) -> JksStore:
     """Parse a store. Without a password, its integrity is not checked, as in Java for trust stores.
 
-    Raises WrongPassword, or ValueError for a different format.
+    Raises WrongPassword if the integrity check fails, or ValueError if the format is invalid.
     """
     if not is_jks(data) or len(data) < 12 + _DIGEST_BYTES:
         raise ValueError("it is not a complete JKS keystore")
@@ -68,7 +68,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
-    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, or ValueError for an unknown algorithm."""
+    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, or ValueError if the algorithm is unknown."""
     algorithm, encrypted = der.sequence(protected)[:2]
     oid, *parameters = list(der.elements(algorithm.content))
     name = der.dotted(oid.content)

@@ -29,7 +29,7 @@ class KerberosName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KerberosName:
-        """Parse a principal. Raises NoName."""
+        """Parse a principal. Raises NoName if it is malformed."""
         match = _NAME.fullmatch(text)
         if match is not None:
             return cls(match[1], match[2], match[3])
@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
     case: str | None
 
     def apply(self, realm: str, parameters: Sequence[str]) -> str | None:
-        """Return the short name, or None if the rule does not apply to the principal. Raises NoName."""
+        """Return the short name, or None if the rule does not apply. Raises NoName if the name is invalid."""
         if self.components is None:
             name = parameters[1] if parameters[0] == realm else None
         else:
@@ -89,7 +89,7 @@ def _filled(format: str, parameters: Sequence[str]) -> str:
 
 
 def _replacement(text: str, match: re.Match[str]) -> str:
-    """Return the replacement for a match, as in Java's Matcher: `$1` is a group, a backslash quotes."""
+    """Return the replacement for a match, as in Java: `$1` is a group, and a backslash quotes a character."""
 
     def part(found: re.Match[str]) -> str:
         escaped, group = found[1], found[2]
@@ -103,15 +103,15 @@ def _replacement(text: str, match: re.Match[str]) -> str:
 
 
 class ShortNamer:
-    """Maps principals to short names by the first rule that applies."""
+    """A mapping of principals to short names by the first rule that applies."""
 
     def __init__(self, realm: str, rules: Sequence[str]) -> None:
-        """`realm` is the default realm. Raises ValueError for an invalid rule."""
+        """`realm` is the default realm. Raises ValueError if a rule is invalid."""
         self._realm = realm
         self._rules = [_parsed(rule) for rule in rules]
 
     def short_name(self, principal: KerberosName) -> str:
-        """Return the short name of a principal. Raises NoName."""
+        """Return the short name of a principal. Raises NoName if no rule applies or the result is invalid."""
         if principal.realm is None:
             if principal.host is None:
                 return principal.service

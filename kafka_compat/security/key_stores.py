@@ -57,8 +57,8 @@ class KeyEntry(NamedTuple):
 
 
 class Stores(NamedTuple):
-    """The key entries (empty: no certificate is presented) and the trusted certificates (None: the system's)
-    of one side of a connection.
+    """The keys and trusted certificates for one side of a connection. If `keys` is empty, no certificate is
+    presented. If `trusted` is None, the system's authorities are trusted.
     """
 
     keys: tuple[KeyEntry, ...]
@@ -66,7 +66,7 @@ class Stores(NamedTuple):
 
 
 def load_stores(settings: TlsSettings) -> Stores:
-    """Load the key store and the trust store from their files. Raises StoreError."""
+    """Load the key store and the trust store from their files. Raises StoreError if either is unusable."""
     return Stores(
         () if settings.key_store is None else load_key_store(settings.key_store),
         None if settings.trust_store is None else load_trust_store(settings.trust_store),
@@ -74,7 +74,7 @@ def load_stores(settings: TlsSettings) -> Stores:
 
 
 def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
-    """Return the private keys in a store, which must contain at least one. Raises StoreError."""
+    """Return the private keys in a store. Raises StoreError if it is unusable or contains no key."""
     if settings.key is not None:
         entry = _pem_entry(
             str(settings.key),
@@ -101,7 +101,7 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 
 
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
-    """Return the certificates that a trust store trusts, at least one. Raises StoreError.
+    """Return the certificates that a store trusts. Raises StoreError if it is unusable or has none.
 
     As in Java, an entry with a private key trusts the certificate of the key, but not those of its issuers.
     """
@@ -169,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # Either the key or the store, but not both, has a password.
+        # The key is encrypted and no password is set, or vice versa.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
@@ -328,7 +328,7 @@ def _wrong_password(setting: str, problem: str) -> StoreError:
 
 
 def first_of_each_kind(entries: Iterable[KeyEntry]) -> list[KeyEntry]:
-    """Return the first entry of each key type (RSA, EC …). A server presents one that the client supports."""
+    """Return the first entry of each key type, so that a server can present one that the client supports."""
     kinds: dict[str, KeyEntry] = {}
     for entry in entries:
         kinds.setdefault(type(entry.key).__name__, entry)

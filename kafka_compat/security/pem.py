@@ -21,23 +21,21 @@ class Block(NamedTuple):
 
     @property
     def is_certificate(self) -> bool:
-        """Whether the block contains a certificate."""
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
     def is_private_key(self) -> bool:
-        """Whether the block contains a private key, encrypted or not."""
         return self.label.endswith("PRIVATE KEY")
 
     def text(self) -> bytes:
-        """Return the block as a PEM file."""
+        """Return the block in PEM format."""
         encoded = base64.encodebytes(self.content).decode()
         headers = f"{self.headers.strip()}\n\n" if self.headers else ""
         return f"-----BEGIN {self.label}-----\n{headers}{encoded}-----END {self.label}-----\n".encode()
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks in a text, in order. Raises ValueError for invalid base64."""
+    """Return the PEM blocks in a text, in order. Raises ValueError if a block is not base64."""
     found = []
     for label, body in _BLOCK.findall(text):
         headers = ""

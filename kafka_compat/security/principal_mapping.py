@@ -26,11 +26,11 @@ _REMEMBERED_MAX: Final = 1024
 
 
 class NoMatchingRule(Exception):
-    """Raised if no rule applies to a name, so that its owner has no principal."""
+    """Raised if no rule applies to the name in a certificate."""
 
 
 class _Rule(NamedTuple):
-    """A rule. `parts` are the texts and group numbers that form the result."""
+    """A rule. `parts` are the texts and group numbers that form the principal's name."""
 
     pattern: re.Pattern[str]
     parts: tuple[str | int, ...]
@@ -39,12 +39,12 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Like Kafka, first match the entire name, and then replace every match of the pattern in the name.
+        # As in Kafka, first match the entire name, and then replace every match of the pattern in the name.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _all_replaced(self, name: str) -> str:
-        # After an empty match, advance like Java. `re.sub` would try the same position again.
+        # After an empty match, advance as Java does. `re.sub` would try the same position again.
         result, end, begin = "", 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)):
             found = (part if isinstance(part, str) else match[part] or "" for part in self.parts)
@@ -56,7 +56,7 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener. The first rule that applies is used."""
+    """The principal mapping rules of a listener. The first rule that applies is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
         """Parse the rules. Raises ConfigError, which names `setting`, if a rule is invalid."""
@@ -67,13 +67,13 @@ class PrincipalMapper:
         self._remembered: dict[str, str] = {}
 
     def principal(self, certificate: bytes) -> Principal:
-        """Return the principal for a certificate (DER). Raises NoMatchingRule, or ValueError if invalid."""
+        """Return a DER certificate's principal. Raises NoMatchingRule, or ValueError if it is invalid."""
         return Principal(
             "User", self.name(distinguished_names.rfc2253(distinguished_names.subject(certificate)))
         )
 
     def name(self, distinguished_name: str) -> str:
-        """Apply the rules to a name in Java's notation. Raises NoMatchingRule."""
+        """Apply the rules to a name in Java's notation. Raises NoMatchingRule if no rule applies."""
         found = self._remembered.get(distinguished_name)
         if found is None:
             found = self._mapped(distinguished_name)
@@ -120,7 +120,7 @@ class PrincipalMapper:
 
 def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
     """Return the texts and group numbers of a replacement, by Java's rules, and by Kafka's rule that a number
-    without a group is literal if the pattern has groups. Raises ValueError.
+    without a group is literal if the pattern has groups. Raises ValueError if it is invalid.
     """
     parts: list[str | int] = []
     end = 0

@@ -1,4 +1,4 @@
-"""Generate, in memory, the contents of the files for brokers with TLS and SCRAM, and for their clients.
+"""Generation, in memory, of the files for brokers with TLS and SCRAM, and for their clients.
 
 The files contain a certificate authority, a certificate for each broker, users with random passwords, and
 settings for the brokers and for each kind of client. No I/O, except for random numbers.
@@ -29,7 +29,7 @@ from kafka_compat.security.first_users import Users
 AUTHORITY_DAYS: Final = 3650
 _COMMON_NAME_MAX: Final = 64
 _CLOCKS_APART: Final = timedelta(hours=1)
-"""Tolerated difference between the clocks of this machine and of peers that verify a new certificate."""
+"""Tolerated clock difference between this machine and peers that verify a new certificate."""
 
 
 class Issued(NamedTuple):
@@ -141,7 +141,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Parse `HOST:PORT`, with brackets around an IPv6 address. Raises WishError."""
+        """Parse `HOST:PORT`, with brackets around an IPv6 address. Raises WishError if it is invalid."""
         host, _, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
@@ -154,7 +154,7 @@ class Address(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """A request for the files in `folder`, an absolute path.
+    """A request to generate files for the directory `folder`, an absolute path.
 
     `advertised` contains an address for each broker, `hosts` the machines' additional names and addresses,
     and `users` all users except admin. With `everywhere`, brokers listen on all interfaces instead of
@@ -182,7 +182,7 @@ class Provision(NamedTuple):
 
 
 def checked_host(host: str) -> str:
-    """Return a name or address in ASCII that is valid in a certificate. Raises WishError."""
+    """Return a host name or address in ASCII. Raises WishError if it is not valid in a certificate."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -197,7 +197,7 @@ def checked_host(host: str) -> str:
 
 
 def provide(wish: Wish, now: datetime) -> Provision:
-    """Generate all files. Raises WishError."""
+    """Generate all files. Raises WishError if the request is invalid."""
     _check(wish)
     authority = NewAuthority(f"kafka-compat CA {secrets.token_hex(4)}", now)
     names = dict.fromkeys((ADMIN, *wish.users))
@@ -302,7 +302,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
 
 class Access(NamedTuple):
     """The connection data of one user. `authority` is the certificate to trust, as PEM; `folder` is the
-    directory in which the files will be, including the certificate as ca.pem.
+    directory in which the files will be stored, including the certificate as ca.pem.
     """
 
     bootstrap: str
@@ -327,7 +327,7 @@ def client_files(access: Access) -> dict[str, str]:
 
 
 def jaas(user: str, password: str) -> str:
-    """Return the setting sasl.jaas.config. The values must not contain quotation marks or backslashes."""
+    """Return a value for sasl.jaas.config. The arguments must not contain quotation marks or backslashes."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     return f'{module} required username="{user}" password="{password}";'
 

@@ -1,4 +1,4 @@
-"""SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
+"""A SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 from typing import Final, NamedTuple
 
 MECHANISMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The hash function of each mechanism."""
+"""Maps each mechanism to its hash function."""
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 
@@ -22,7 +22,7 @@ class Credential(NamedTuple):
     iterations: int
 
     def __repr__(self) -> str:
-        """Return a text without the keys, because it may be logged."""
+        """Omit the keys, because the text may be logged."""
         return f"Credential(iterations={self.iterations})"
 
 
@@ -35,13 +35,13 @@ def from_salted(salted_password: bytes, salt: bytes, iterations: int, mechanism:
 
 
 def from_password(password: str, salt: bytes, iterations: int, mechanism: str) -> Credential:
-    """Return the credential for a password. Takes a few ms."""
+    """Return the credential for a password. This takes a few ms."""
     salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism], password.encode(), salt, iterations)
     return from_salted(salted, salt, iterations, mechanism)
 
 
 def encode(credential: Credential) -> str:
-    """Return the text stored under /config/users."""
+    """Encode a credential for storage under /config/users."""
     parts = {
         "salt": credential.salt,
         "stored_key": credential.stored_key,
@@ -52,7 +52,7 @@ def encode(credential: Credential) -> str:
 
 
 def decode(text: str) -> Credential:
-    """Parse the text stored under /config/users. Raises ValueError."""
+    """Decode a credential stored under /config/users. Raises ValueError if it is invalid."""
     parts = dict(part.strip().split("=", 1) for part in text.split(","))
     try:
         salt, stored_key, server_key = (

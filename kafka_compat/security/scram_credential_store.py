@@ -35,7 +35,7 @@ class Deletion(NamedTuple):
 
 
 class Upsertion(NamedTuple):
-    """A new credential of a user for one mechanism."""
+    """A user's new credential for one mechanism."""
 
     user: str
     mechanism: int
@@ -53,14 +53,14 @@ class Listed(NamedTuple):
 
 
 class ScramCredentials:
-    """The stored credentials. `on_changed` is called with the path of each changed user: `users/U`."""
+    """The stored SCRAM credentials. `on_changed` is called with the path of each changed user: `users/U`."""
 
     def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
         self._store = store
         self._on_changed = on_changed
 
     async def describe(self, users: Sequence[str] | None) -> list[Listed]:
-        """Describe these users, or all users with credentials if `users` is empty or None."""
+        """Return the SCRAM mechanisms of these users, or of all users if `users` is empty or None."""
         if not users:
             listed = []
             for name in sorted(unquote(node) for node in await self._nodes()):
@@ -96,7 +96,7 @@ class ScramCredentials:
     async def alter(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> dict[str, KafkaError | None]:
-        """Change users' credentials. Return, for each user, None or the reason why nothing was changed."""
+        """Change users' credentials. Return an error for each user, or None if the change succeeded."""
         users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:

@@ -46,8 +46,8 @@ class TlsContext:
     """
 
     def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
-        """Read the files. With `between_brokers`, test that the listener's client side can connect to its
-        server side. Raises ConfigError.
+        """Read the files. With `between_brokers`, also verify that the listener can connect to itself as a
+        client. Raises ConfigError if either fails.
         """
         self.settings = settings
         self._between_brokers = between_brokers
@@ -63,7 +63,7 @@ class TlsContext:
 
     @cached_property
     def server(self) -> ssl.SSLContext:
-        """The context for connections to the listener. Raises ConfigError."""
+        """The context for connections to the listener. Raises ConfigError if OpenSSL rejects a setting."""
         context = self._context(ssl.PROTOCOL_TLS_SERVER)
         context.num_tickets = 0
         context.verify_mode = _CLIENT_AUTH[self.settings.client_auth]
@@ -73,21 +73,21 @@ class TlsContext:
 
     @cached_property
     def client(self) -> ssl.SSLContext:
-        """The context for connections to other brokers. The dialed host must be passed as `server_hostname`.
-        Raises ConfigError.
+        """The context for connections to other brokers. Pass the dialed host as `server_hostname`. Raises
+        ConfigError if OpenSSL rejects a setting.
         """
         return self.client_for(self.settings.verify_host_name)
 
     def client_for(self, verify_host_name: bool) -> ssl.SSLContext:
-        """Return a client context, with or without verification of host names. Raises ConfigError."""
+        """Return a client context. Raises ConfigError if OpenSSL rejects a setting."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = verify_host_name
         self._trust(context)
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """Return the negotiated cipher suite if it is not in ssl.cipher.suites, so that the connection must
-        be closed, or None.
+        """Return the negotiated cipher suite if ssl.cipher.suites does not allow it, or None if it does. The
+        caller must close a connection whose suite is not allowed.
 
         Python before 3.15 cannot restrict TLS 1.3 suites, and OpenSSL negotiates the first of its suites that
         the client supports.
@@ -98,7 +98,7 @@ class TlsContext:
         return agreed[0]
 
     def changed(self) -> bool:
-        """Return whether a file has a different modification time than when this object was created."""
+        """Return whether a store's file has been modified or replaced since this object was created."""
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
@@ -223,7 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # In TLS 1.3, the client completes the handshake before the server verifies its certificate.
+                # In TLS 1.3, the client is done before the server verifies the client's certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass
@@ -246,7 +246,7 @@ def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) ->
 
 
 def _stamps(settings: TlsSettings) -> tuple[object, ...]:
-    """Return values that change when a file is written."""
+    """Return values that change when a store's file is modified or replaced."""
     stores: Sequence[str | None] = (
         settings.key_store.location if settings.key_store else None,
         settings.trust_store.location if settings.trust_store else None,

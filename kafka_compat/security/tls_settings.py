@@ -54,7 +54,7 @@ class TlsSettings(NamedTuple):
     If `key_store` is None, no certificate is presented; if `trust_store` is None, the system's authorities
     are trusted. `protocols` is a subset of SUPPORTED, in the same order. `cipher_suites` contains OpenSSL's
     names; if it is empty, OpenSSL chooses. `verify_host_name` applies to the client side. `own` contains the
-    names of the settings configured for this listener alone.
+    names of the settings configured specifically for this listener.
     """
 
     listener_name: str
@@ -71,7 +71,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
-        """Return the TLS settings of this listener. Raises ConfigError, with Kafka's message if it exists."""
+        """Return a listener's TLS settings. Raises ConfigError, with Kafka's message, if they are invalid."""
         settings = config.for_listener(listener.name)
         return cls(
             listener.name,
@@ -188,7 +188,7 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Like Java, ignore the case of types, except for Kafka's type PEM.
+    # As in Java, ignore the case of types, except for Kafka's type PEM.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
@@ -213,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Like Java, enable all supported versions up to ssl.protocol.
+        # As in Java, enable all supported versions up to ssl.protocol.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:
@@ -235,7 +235,7 @@ def _cipher_suites(settings: ListenerConfig) -> tuple[str, ...]:
     given = settings.list(name)
     if not given:
         return ()
-    from kafka_compat.security import cipher_suites  # Imported here because it loads OpenSSL, which is slow.
+    from kafka_compat.security import cipher_suites  # Import this here, because it loads OpenSSL.
 
     try:
         return cipher_suites.openssl_names(given)

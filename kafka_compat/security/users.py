@@ -28,7 +28,7 @@ class Users:
         self._credentials: dict[str, Mapping[str, Credential]] = {}
 
     def credential(self, name: str, mechanism: str) -> Credential | None:
-        """Return the user's credential for a mechanism, or None."""
+        """Return the user's credential for a mechanism, or None if the user has none."""
         return self._credentials.get(name, _NOTHING).get(mechanism)
 
     async def load(self) -> None:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """Return the class of an API's request. Raises LookupError for a key without a schema."""
+    """Return an API's request class. Raises LookupError if the key has no schema."""
     return _classes(api_key)[0]
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """Return the class of an API's response. Raises LookupError for a key without a schema."""
+    """Return an API's response class. Raises LookupError if the key has no schema."""
     return _classes(api_key)[1]
 
 

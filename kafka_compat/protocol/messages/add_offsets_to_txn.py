@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25): announce that a transaction will commit offsets of a group."""
+"""AddOffsetsToTxn (API key 25): declare that a transaction will commit offsets for a group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """The group whose offsets the transaction will commit. Sent before TxnOffsetCommit. Clients that send
-    version 4 support TRANSACTION_ABORTABLE (KIP-890).
-    """
+    """A producer sends this before TxnOffsetCommit. In version 4, it supports TRANSACTION_ABORTABLE."""
 
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0

@@ -13,7 +13,7 @@ class AddPartitionsToTxnTopic:
 
 @s.struct
 class AddPartitionsToTxnTransaction:
-    """One transaction. `verify_only`: check that it includes the partitions, without adding any (KIP-890)."""
+    """One transaction. With `verify_only`, its partitions are verified, and none are added (KIP-890)."""
 
     transactional_id: s.String = s.field("4+", default="")
     producer_id: s.Int64 = s.field("4+", default=0)
@@ -24,9 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """In versions 0 to 3, one transaction, sent by a client; in later versions, a batch, sent by brokers
-    (KIP-890).
-    """
+    """One transaction, sent by a client, or in version 4 and later, a batch sent by brokers (KIP-890)."""
 
     transactions: list[AddPartitionsToTxnTransaction] = s.field("4+", default=[])
     v3_and_below_transactional_id: s.String = s.field("0-3", default="")

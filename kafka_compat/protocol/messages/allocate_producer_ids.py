@@ -14,7 +14,7 @@ class AllocateProducerIdsRequest:
 
 @s.response(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
 class AllocateProducerIdsResponse:
-    """The block is [producer_id_start, producer_id_start + producer_id_len)."""
+    """The block contains the IDs from producer_id_start to producer_id_start + producer_id_len - 1."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

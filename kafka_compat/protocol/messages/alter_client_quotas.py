@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class EntityData:
-    """One component of an entity. entity_type: user, client-id or ip. A null name stands for the default."""
+    """One component of an entity. The type is user, client-id or ip. A null name stands for the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""
@@ -31,7 +31,7 @@ class EntryData:
 
 @s.request(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasRequest:
-    """`validate_only`: check the changes without applying them."""
+    """With `validate_only`, the changes are checked but not applied."""
 
     entries: list[EntryData] = []
     validate_only: s.Bool = False
@@ -46,7 +46,7 @@ class AlterClientQuotasResponseEntryData:
 
 @s.response(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """Entries for the entries of the request, in any order."""
+    """One result for each entry of the request, in any order."""
 
     throttle_time_ms: s.Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData] = []

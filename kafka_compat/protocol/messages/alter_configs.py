@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class AlterableConfig:
-    """One setting and its new value; null removes it."""
+    """One setting and its new value, or null to remove the setting."""
 
     name: s.String = ""
     value: s.NullableString = ""
@@ -14,8 +14,8 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """All dynamic settings of one resource. Settings that are missing return to their defaults.
-    resource_type: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+    """All dynamic settings of one resource. Settings that are missing return to their defaults. resource_type
+    is 2 (topic), 4 (broker), 8 (broker logger), 16 (client metrics) or 32 (group).
     """
 
     resource_type: s.Int8 = 0

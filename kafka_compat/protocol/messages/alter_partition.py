@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica with the epoch of its broker. A restarted broker does not count as in sync (KIP-903)."""
+    """A replica's broker ID and epoch. The epoch shows whether the broker has restarted since (KIP-903)."""
 
     broker_id: s.Int32 = s.field("3+", default=0)
     broker_epoch: s.Int64 = s.field("3+", default=-1)
@@ -14,9 +14,9 @@ class BrokerState:
 
 @s.struct
 class PartitionData:
-    """The in-sync replicas that the leader proposes. leader_recovery_state 1: the leader was elected
-    uncleanly (KIP-704). `partition_epoch` is the state version known to the leader, which is the ZooKeeper
-    version of its znode.
+    """The in-sync replicas that the leader proposes. leader_recovery_state is 1 if the leader was elected
+    uncleanly (KIP-704). `partition_epoch` is the ZooKeeper version of the partition's state that the leader
+    knows.
     """
 
     partition_index: s.Int32 = 0
@@ -29,7 +29,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, by name in versions 0 and 1, by ID in version 2 and later."""
+    """Partitions of one topic, identified by name in versions 0 and 1, and by ID in later versions."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
@@ -38,7 +38,7 @@ class TopicData:
 
 @s.request(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionRequest:
-    """Version 1 adds the recovery state, version 2 topic IDs, version 3 broker epochs in the ISR."""
+    """Versions 1, 2 and 3 add the recovery state, topic IDs, and broker epochs in the ISR, respectively."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = -1

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ReassignablePartition:
-    """The target replicas of one partition; null cancels its reassignment."""
+    """The target replicas of one partition, or null to cancel its reassignment."""
 
     partition_index: s.Int32 = 0
     replicas: list[s.Int32] | None = None
@@ -29,7 +29,7 @@ class AlterPartitionReassignmentsRequest:
 
 @s.struct
 class ReassignablePartitionResponse:
-    """The result of starting or canceling the reassignment of one partition."""
+    """Whether the reassignment of one partition was started or canceled."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

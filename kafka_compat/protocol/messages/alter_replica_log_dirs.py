@@ -20,14 +20,14 @@ class AlterReplicaLogDir:
 
 @s.request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """If the broker does not have a replica yet, the directory is remembered for its creation."""
+    """If the broker does not have a replica yet, it will create the replica in the requested directory."""
 
     dirs: list[AlterReplicaLogDir] = []
 
 
 @s.struct
 class AlterReplicaLogDirPartitionResult:
-    """The result of starting the move of one replica."""
+    """Whether the move of one replica was started."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

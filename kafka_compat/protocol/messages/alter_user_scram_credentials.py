@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ScramCredentialDeletion:
-    """A user's credential to delete. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    """A user's credential to delete. `mechanism` is 1 (SCRAM-SHA-256) or 2 (SCRAM-SHA-512)."""
 
     name: s.String = ""
     mechanism: s.Int8 = 0

@@ -45,8 +45,8 @@ class FinalizedFeatureKey:
 
 @response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
-    """Always sent with response header version 0, so that older clients can read it.
-    `finalized_features_epoch` is -1 if it is unknown.
+    """The response header always has version 0, so that older clients can read it. `finalized_features_epoch`
+    is -1 if it is unknown.
     """
 
     error_code: s.Int16 = 0

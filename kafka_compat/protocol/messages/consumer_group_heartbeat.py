@@ -12,8 +12,8 @@ class TopicPartitions:
 
 @s.request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
-    """member_epoch: 0 joins, -1 leaves, -2 leaves temporarily as a static member. Fields that have not
-    changed since the last heartbeat are null, and rebalance_timeout_ms is -1. In version 1 and later, the
+    """member_epoch is 0 to join, -1 to leave, or -2 to leave temporarily as a static member. Fields that have
+    not changed since the last heartbeat are null, and rebalance_timeout_ms is -1. In version 1 and later, the
     member generates its own ID, and may subscribe by a regular expression that the broker evaluates.
     """
 
@@ -38,7 +38,7 @@ class Assignment:
 
 @s.response(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    """`assignment` is null if the member already has this assignment."""
+    """`assignment` is null if the member's assignment has not changed."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -8,7 +8,7 @@ from kafka_compat.protocol import schema as s
 
 @s.data(versions="0-1")
 class OffsetCommitKey:
-    """The partition of a committed offset: version 0 or 1 of a key."""
+    """The key of a committed offset (key version 0 or 1)."""
 
     group: s.String = ""
     topic: s.String = ""
@@ -17,9 +17,9 @@ class OffsetCommitKey:
 
 @s.data(versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """A committed offset. Only version 1 has an expiry of its own. Version 3 adds the leader epoch of the
-    last record read; version 4 is flexible and may contain the topic ID. Timestamps are in ms since the
-    epoch; expire_timestamp -1 means that there is no expiry.
+    """A committed offset. Only version 1 contains an expiry time. Version 3 adds the leader epoch of the last
+    record read. Version 4 is flexible and may contain the topic ID. Timestamps are in ms since the epoch;
+    expire_timestamp -1 means that there is no expiry.
     """
 
     offset: s.Int64 = 0
@@ -32,7 +32,7 @@ class OffsetCommitValue:
 
 @s.data(versions="2")
 class GroupMetadataKey:
-    """A classic group: version 2 of a key."""
+    """The key of a classic group (key version 2)."""
 
     group: s.String = s.field("2+", default="")
 
@@ -53,8 +53,8 @@ class MemberMetadata:
 
 @s.data(versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """The state of a classic group. Version 1 adds the rebalance timeout, version 2 the time of the last
-    state change, version 3 static members; version 4 is flexible.
+    """The state of a classic group. Version 1 adds the rebalance timeout, version 2 adds the time of the last
+    state change, and version 3 adds static members. Version 4 is flexible.
     """
 
     protocol_type: s.String = ""

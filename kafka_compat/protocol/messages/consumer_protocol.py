@@ -12,8 +12,8 @@ class TopicPartition:
 @s.data(versions="0-3")
 class ConsumerProtocolSubscription:
     """The metadata of a member in JoinGroup. Version 1 adds the partitions that it owns (cooperative
-    rebalancing, KIP-429), version 2 the generation of these partitions (KIP-792), version 3 its rack
-    (KIP-881).
+    rebalancing, KIP-429), version 2 adds the generation of these partitions (KIP-792), and version 3 adds the
+    member's rack (KIP-881).
     """
 
     topics: list[s.String] = []

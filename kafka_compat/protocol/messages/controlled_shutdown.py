@@ -1,4 +1,4 @@
-"""ControlledShutdown (API key 7): a broker asks the controller to move leadership away before it stops."""
+"""ControlledShutdown (API key 7): a broker asks the controller to move its leadership before shutdown."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
 class ControlledShutdownRequest:
-    """Version 0 has a request header without a client ID; version 2 adds the broker epoch (KIP-380)."""
+    """In version 0, the request header lacks the client ID. Version 2 adds the broker epoch (KIP-380)."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = s.field("2+", default=-1)

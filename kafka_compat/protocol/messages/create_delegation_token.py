@@ -24,7 +24,7 @@ class CreateDelegationTokenRequest:
 
 @s.response(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenResponse:
-    """The token: its ID, and the secret `hmac`. Timestamps are in ms since the epoch."""
+    """The token, with its ID and its secret (`hmac`). Timestamps are in ms since the epoch."""
 
     error_code: s.Int16 = 0
     principal_type: s.String = ""

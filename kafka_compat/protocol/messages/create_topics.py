@@ -34,7 +34,7 @@ class CreatableTopic:
 
 @request(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsRequest:
-    """`validate_only` (version 1): check the request without creating topics."""
+    """With `validate_only` (version 1 and later), the request is checked, and no topics are created."""
 
     topics: list[CreatableTopic] = []
     timeout_ms: s.Int32 = 60000
@@ -54,7 +54,7 @@ class CreatableTopicConfigs:
 
 @s.struct
 class CreatableTopicResult:
-    """The result for one topic. Version 5 adds its partitions and settings (KIP-525), version 7 its ID."""
+    """The result for one topic. Versions 5 and 7 add its settings (KIP-525) and its ID, respectively."""
 
     name: s.String = ""
     topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)

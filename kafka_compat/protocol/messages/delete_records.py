@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21): move the log start offset of partitions forward (KIP-107)."""
+"""DeleteRecords (API key 21): delete records before an offset (KIP-107)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -20,7 +20,7 @@ class DeleteRecordsTopic:
 
 @s.request(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """Sent to partition leaders, which respond when all replicas have moved their log start offsets."""
+    """Clients send this to partition leaders, which respond when all replicas have deleted the records."""
 
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: s.Int32 = 0
@@ -28,7 +28,7 @@ class DeleteRecordsRequest:
 
 @s.struct
 class DeleteRecordsPartitionResult:
-    """`low_watermark` is the lowest log start offset of all live replicas, or -1 if there is an error."""
+    """`low_watermark` is the lowest log start offset of all live replicas, or -1 after an error."""
 
     partition_index: s.Int32 = 0
     low_watermark: s.Int64 = 0

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DeleteTopicState:
-    """A topic by its name or, with a null name, by its ID."""
+    """A topic's name or, if the name is null, its ID."""
 
     name: s.NullableString = s.field("6+", default=None)
     topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
@@ -14,7 +14,7 @@ class DeleteTopicState:
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """Versions 0 to 5 contain names, later versions names or IDs (KIP-516)."""
+    """Versions 0 to 5 contain names. Version 6 and later contain names or IDs (KIP-516)."""
 
     topics: list[DeleteTopicState] = s.field("6+", default=[])
     topic_names: list[s.String] = s.field("0-5", default=[])

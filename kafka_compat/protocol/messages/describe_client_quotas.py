@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ComponentData:
-    """One condition. match_type: 0 exact name, 1 the default, 2 any name."""
+    """One condition. The type is 0 (exact name), 1 (the default) or 2 (any name)."""
 
     entity_type: s.String = ""
     match_type: s.Int8 = 0

@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest:
-    """Version 1 selects brokers (endpoint_type 1) or controllers (2) (KIP-919); version 2 can include fenced
-    brokers.
+    """Version 1 adds endpoint_type: 1 for brokers or 2 for controllers (KIP-919). Version 2 can include
+    fenced brokers.
     """
 
     include_cluster_authorized_operations: s.Bool = False
@@ -28,9 +28,7 @@ class DescribeClusterBroker:
 
 @s.response(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
-    """`cluster_authorized_operations`: a bit field of ACL operations, or the lowest int32 if not
-    requested.
-    """
+    """cluster_authorized_operations is a bit field of operations, or the lowest int32 if not requested."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

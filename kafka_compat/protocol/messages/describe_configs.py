@@ -1,4 +1,4 @@
-"""DescribeConfigs (API key 32): settings of topics, brokers and groups with their sources."""
+"""DescribeConfigs (API key 32): settings of topics, brokers and groups, with the sources of their values."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribeConfigsResource:
-    """Null `configuration_keys` requests all settings. resource_type has the values of AlterConfigs."""
+    """If `configuration_keys` is null, all settings are requested. For resource_type, see AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""
@@ -15,7 +15,7 @@ class DescribeConfigsResource:
 
 @s.request(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsRequest:
-    """Version 1 adds synonyms, version 3 documentation."""
+    """Version 1 adds synonyms, and version 3 adds documentation."""
 
     resources: list[DescribeConfigsResource] = []
     include_synonyms: s.Bool = s.field("1+", default=False)
@@ -24,7 +24,7 @@ class DescribeConfigsRequest:
 
 @s.struct
 class DescribeConfigsSynonym:
-    """A source of the value. Sources are in order of precedence, the highest first."""
+    """A source of a setting's value. Sources are in order of precedence, the highest first."""
 
     name: s.String = s.field("1+", default="")
     value: s.NullableString = s.field("1+", default="")
@@ -33,9 +33,10 @@ class DescribeConfigsSynonym:
 
 @s.struct
 class DescribeConfigsResourceResult:
-    """One setting. config_source: 1 topic, 2 broker, 3 all brokers, 4 server.properties, 5 default, 6 broker
-    logger, 7 client metrics, 8 group. config_type: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7
-    list, 8 class, 9 password. The value of a sensitive setting is null.
+    """One setting. config_source is 1 (topic), 2 (broker), 3 (all brokers), 4 (server.properties), 5
+    (default), 6 (broker logger), 7 (client metrics) or 8 (group). config_type is 1 (boolean), 2 (string), 3
+    (int), 4 (short), 5 (long), 6 (double), 7 (list), 8 (class) or 9 (password). The value of a sensitive
+    setting is null.
     """
 
     name: s.String = ""

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (API key 41): list tokens by owner (KIP-48)."""
+"""DescribeDelegationToken (API key 41): list delegation tokens, filtered by owner (KIP-48)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,7 +14,7 @@ class DescribeDelegationTokenOwner:
 
 @s.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest:
-    """Null `owners` requests all tokens that the caller may see."""
+    """If `owners` is null, all tokens that the caller may see are requested."""
 
     owners: list[DescribeDelegationTokenOwner] | None = []
 
@@ -29,7 +29,7 @@ class DescribedDelegationTokenRenewer:
 
 @s.struct
 class DescribedDelegationToken:
-    """One token. Timestamps are in ms since the epoch."""
+    """A delegation token. Timestamps are in ms since the epoch."""
 
     principal_type: s.String = ""
     principal_name: s.String = ""

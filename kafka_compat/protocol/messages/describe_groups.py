@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsRequest:
-    """Version 3 can request authorized operations, version 4 adds static members."""
+    """Version 3 can request authorized operations, and version 4 adds static members."""
 
     groups: list[s.String] = []
     include_authorized_operations: s.Bool = s.field("3+", default=False)

@@ -12,14 +12,14 @@ class DescribableLogDirTopic:
 
 @s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
 class DescribeLogDirsRequest:
-    """Null `topics` requests all. Version 3 adds a top-level error, version 4 the sizes of the volume."""
+    """Null `topics` requests all. Version 3 adds a top-level error, and version 4 adds volume sizes."""
 
     topics: list[DescribableLogDirTopic] | None = []
 
 
 @s.struct
 class DescribeLogDirsPartition:
-    """One replica. `offset_lag` is its lag behind the high watermark, or for a future replica, behind the
+    """One replica. `offset_lag` is its lag behind the high watermark or, for a future replica, behind the
     current replica.
     """
 
@@ -37,7 +37,7 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """One directory. `total_bytes` and `usable_bytes` are sizes of its volume, or -1 if unknown (KIP-827)."""
+    """A log directory. `total_bytes` and `usable_bytes` describe its volume; -1 means unknown (KIP-827)."""
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""

@@ -12,14 +12,14 @@ class TopicRequest:
 
 @s.request(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
 class DescribeProducersRequest:
-    """Sent to the leaders of the partitions."""
+    """Clients send this request to the leaders of the partitions."""
 
     topics: list[TopicRequest] = []
 
 
 @s.struct
 class ProducerState:
-    """A producer that has written to the partition and has not expired. -1 means unknown or none."""
+    """A producer that has written to the partition and has not expired. Unknown or missing values are -1."""
 
     producer_id: s.Int64 = 0
     producer_epoch: s.Int32 = 0

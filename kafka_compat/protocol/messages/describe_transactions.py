@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
-    """Sent to the coordinators of the IDs."""
+    """Clients send this request to the coordinators of the transactional IDs."""
 
     transactional_ids: list[s.String] = []
 
@@ -19,7 +19,7 @@ class TopicData:
 
 @s.struct
 class TransactionState:
-    """One transaction. transaction_start_time_ms is -1 if no transaction is open."""
+    """The state of one transactional ID. transaction_start_time_ms is -1 if no transaction is open."""
 
     error_code: s.Int16 = 0
     transactional_id: s.String = ""

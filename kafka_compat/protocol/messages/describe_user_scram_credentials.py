@@ -18,7 +18,7 @@ class DescribeUserScramCredentialsRequest:
 
 @s.struct
 class CredentialInfo:
-    """One credential. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    """A credential without its secrets. `mechanism` is 1 (SCRAM-SHA-256) or 2 (SCRAM-SHA-512)."""
 
     mechanism: s.Int8 = 0
     iterations: s.Int32 = 0

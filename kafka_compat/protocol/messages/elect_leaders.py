@@ -12,7 +12,7 @@ class TopicPartitions:
 
 @s.request(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """Null `topic_partitions` requests all partitions. election_type (version 1): 0 preferred, 1 unclean."""
+    """If `topic_partitions` is null, all are requested. election_type is 0 (preferred) or 1 (unclean)."""
 
     election_type: s.Int8 = s.field("1+", default=0)
     topic_partitions: list[TopicPartitions] | None = []
@@ -21,7 +21,7 @@ class ElectLeadersRequest:
 
 @s.struct
 class PartitionResult:
-    """The result for one partition. ELECTION_NOT_NEEDED: it already has this leader."""
+    """The result for one partition. ELECTION_NOT_NEEDED means that it already has the requested leader."""
 
     partition_id: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -36,7 +36,7 @@ class ReplicaElectionResult:
 
 @s.response(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """`error_code` (version 1) applies to the whole request."""
+    """In version 1 and later, `error_code` applies to the whole request."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("1+", default=0)

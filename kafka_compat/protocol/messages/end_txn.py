@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @request(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnRequest:
-    """`committed`: true commits, false aborts. In version 5, transactions have their own epochs (KIP-890)."""
+    """`committed` is true for a commit. In version 5, each transaction has its own epoch (KIP-890)."""
 
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0
@@ -17,7 +17,7 @@ class EndTxnRequest:
 
 @response(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """In version 5 and later, contains the producer ID and epoch for the next transaction."""
+    """In version 5 and later, the response contains the producer ID and epoch for the next transaction."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

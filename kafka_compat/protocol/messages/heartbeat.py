@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatRequest:
-    """Version 3 adds static members."""
+    """Version 3 adds static members (group_instance_id)."""
 
     group_id: s.String = ""
     generation_id: s.Int32 = 0

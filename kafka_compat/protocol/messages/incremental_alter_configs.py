@@ -7,7 +7,7 @@ from kafka_compat.protocol.messages.alter_configs import AlterConfigsResourceRes
 
 @s.struct
 class AlterableConfig:
-    """One change. config_operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
+    """One change. config_operation is 0 (set), 1 (delete), 2 (append to list) or 3 (subtract from list)."""
 
     name: s.String = ""
     config_operation: s.Int8 = 0
@@ -16,7 +16,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """The changes to one resource: all or none are applied. resource_type has the values of AlterConfigs."""
+    """Changes to one resource, which are applied together. resource_type is the same as in AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""
@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @s.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest:
-    """`validate_only`: check the changes without applying them."""
+    """With `validate_only`, the changes are checked but not applied."""
 
     resources: list[AlterConfigsResource] = []
     validate_only: s.Bool = False

@@ -19,7 +19,7 @@ class InitProducerIdRequest:
 
 @s.response(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """The ID and the epoch are -1 if there is an error."""
+    """The producer ID and the epoch are -1 after an error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

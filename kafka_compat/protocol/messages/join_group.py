@@ -15,8 +15,8 @@ class JoinGroupRequestProtocol:
 @s.request(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
     """A new member sends an empty member ID. In version 4 and later, the response is then MEMBER_ID_REQUIRED
-    with the ID to use (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345),
-    version 7 the protocol type, version 8 the reason.
+    with the ID to use (KIP-394). Version 1 adds the rebalance timeout, version 5 adds static members
+    (KIP-345), and version 8 adds the reason. Version 7 adds the protocol type to the response.
     """
 
     group_id: s.String = ""
@@ -31,7 +31,7 @@ class JoinGroupRequest:
 
 @s.struct
 class JoinGroupResponseMember:
-    """A member and its subscription, for the leader's assignment."""
+    """A member and its subscription, from which the leader computes the assignment."""
 
     member_id: s.String = ""
     group_instance_id: s.NullableString = s.field("5+", default=None)

@@ -6,9 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class LeaderAndIsrPartitionState:
-    """The state of one partition. `leader` -1 means that there is none, -2 that the topic is being deleted.
-    `partition_epoch` is the version of its znode. leader_recovery_state 1: the leader was elected uncleanly
-    (KIP-704).
+    """The state of one partition. `leader` is -1 if there is none, or -2 if the topic is being deleted.
+    `partition_epoch` is the version of the partition's znode. leader_recovery_state is 1 if the leader was
+    elected uncleanly (KIP-704).
     """
 
     topic_name: s.String = s.field("0-1", default="")
@@ -43,9 +43,10 @@ class LeaderAndIsrLiveLeader:
 
 @s.request(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest:
-    """Version 1 marks new replicas, 2 adds broker epochs and groups partitions by topic, 3 adds the replicas
-    being added and removed, 5 topic IDs and whether the request contains all partitions (type 2) or only
-    changes (1), 6 the recovery state, 7 whether the controller is a KRaft controller.
+    """Version 1 marks new replicas. Version 2 adds broker epochs, and groups partitions by topic. Version 3
+    adds the replicas being added and removed. Version 5 adds topic IDs and `type`: 2 if the request contains
+    all partitions, or 1 if it contains only changes. Version 6 adds the recovery state, and version 7 adds
+    is_kraft_controller.
     """
 
     controller_id: s.Int32 = 0
@@ -73,7 +74,7 @@ class LeaderAndIsrTopicError:
 
 @s.response(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """The results, by topic name in versions 0 to 4, by topic ID in version 5 and later."""
+    """Error codes by topic name in versions 0 to 4, and by topic ID in version 5 and later."""
 
     error_code: s.Int16 = 0
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("0-4", default=[])

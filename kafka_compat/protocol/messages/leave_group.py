@@ -15,7 +15,7 @@ class MemberIdentity:
 
 @s.request(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """Versions 0 to 2 contain one member, later versions several (KIP-345). Version 5 adds the reason."""
+    """One member in versions 0 to 2, or several in later versions (KIP-345). Version 5 adds the reason."""
 
     group_id: s.String = ""
     member_id: s.String = s.field("0-2", default="")
@@ -31,7 +31,7 @@ class MemberResponse:
 
 @s.response(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupResponse:
-    """In version 3 and later, each member has its own error."""
+    """In version 3 and later, each member has its own error code."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = 0

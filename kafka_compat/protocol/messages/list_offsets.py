@@ -7,9 +7,9 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ListOffsetsPartition:
-    """`timestamp` (in ms since the epoch) requests the first offset at or after this time. Special values: -1
-    the end, -2 the start, -3 the record with the highest timestamp (version 7), -4 the start on local disks
-    (8), -5 the last tiered offset (9).
+    """`timestamp` (in ms since the epoch) requests the first offset at or after this time. Special values are
+    -1 (the end), -2 (the start), -3 (the record with the highest timestamp, version 7), -4 (the start on
+    local disks, version 8) and -5 (the last tiered offset, version 9).
     """
 
     partition_index: s.Int32 = 0
@@ -26,7 +26,7 @@ class ListOffsetsTopic:
 
 @request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsRequest:
-    """`replica_id` is -1 for a consumer. With isolation_level 1 (read_committed, version 2), the end is the
+    """`replica_id` is -1 for a consumer. If isolation_level (version 2) is 1 (read_committed), the end is the
     last stable offset. Version 10 adds a timeout for tiered storage (KIP-1075).
     """
 
@@ -38,7 +38,7 @@ class ListOffsetsRequest:
 
 @s.struct
 class ListOffsetsPartitionResponse:
-    """Version 0 returns a list of offsets; later versions one offset and its timestamp, or -1 for both."""
+    """A list of offsets in version 0. In later versions, one offset and its timestamp, or -1 for both."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -12,7 +12,7 @@ class ListPartitionReassignmentsTopics:
 
 @s.request(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest:
-    """Null `topics` requests all reassignments."""
+    """If `topics` is null, all reassignments are requested."""
 
     timeout_ms: s.Int32 = 60000
     topics: list[ListPartitionReassignmentsTopics] | None = None
@@ -36,8 +36,6 @@ class OngoingTopicReassignment:
 
 @s.response(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse:
-    """The partitions that are being reassigned."""
-
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""

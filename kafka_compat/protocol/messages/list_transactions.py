@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all IDs. Version 1 filters by duration in ms (-1: all), version 2 by a pattern."""
+    """Empty filters match all IDs. Versions 1 and 2 add a minimum duration in ms (-1: none) and a pattern."""
 
     state_filters: list[s.String] = []
     producer_id_filters: list[s.Int64] = []
@@ -23,8 +23,6 @@ class TransactionState:
 
 @s.response(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsResponse:
-    """The IDs that this broker coordinates."""
-
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0
     unknown_state_filters: list[s.String] = []

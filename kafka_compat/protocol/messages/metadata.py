@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class MetadataRequestTopic:
-    """A topic by its name or, in version 12 and later, by its ID with a null name."""
+    """A topic's name or, in version 12 and later, its ID with a null name."""
 
     topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")
@@ -37,7 +37,7 @@ class MetadataResponseBroker:
 
 @s.struct
 class MetadataResponsePartition:
-    """If there is no leader, `leader_id` is -1 and the error is LEADER_NOT_AVAILABLE."""
+    """If a partition has no leader, `leader_id` is -1, and the error code is LEADER_NOT_AVAILABLE."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0
@@ -51,7 +51,7 @@ class MetadataResponsePartition:
 @s.struct
 class MetadataResponseTopic:
     """One topic. The name is null if the request contained an unknown ID. The authorized operations are a bit
-    field, or the lowest int32 if the request does not ask for them.
+    field, or the lowest int32 if they were not requested.
     """
 
     error_code: s.Int16 = 0
@@ -64,7 +64,7 @@ class MetadataResponseTopic:
 
 @response(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataResponse:
-    """`error_code` (version 13) is REBOOTSTRAP_REQUIRED or 0 (KIP-1102)."""
+    """In version 13, `error_code` is REBOOTSTRAP_REQUIRED or NONE (KIP-1102)."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     brokers: list[MetadataResponseBroker] = []

@@ -1,4 +1,4 @@
-"""OffsetCommit (API key 8): store offsets of a group."""
+"""OffsetCommit (API key 8): store the offsets of a group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetCommitRequestPartition:
-    """The offset of the next record to read, the leader epoch of the last record read, and metadata from the
-    client.
+    """The offset of the next record to read, the leader epoch of the last record read, and client
+    metadata.
     """
 
     partition_index: s.Int32 = 0
@@ -26,8 +26,8 @@ class OffsetCommitRequestTopic:
 @s.request(ApiKey.OFFSET_COMMIT, versions="0-9", flexible="8+")
 class OffsetCommitRequest:
     """With generation -1 and an empty member ID, the client commits without being a member. retention_time_ms
-    exists in versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 static
-    members, version 9 members of the new consumer protocol, identified by their epoch.
+    exists in versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 adds static
+    members, and version 9 adds members of the new consumer protocol, which send their epoch.
     """
 
     group_id: s.String = ""

@@ -18,7 +18,7 @@ class OffsetFetchRequestTopics:
 
 @s.struct
 class OffsetFetchRequestGroup:
-    """One group. Null `topics` requests all topics. Version 9 adds the requesting member (KIP-848)."""
+    """One group. If `topics` is null, all are requested. Version 9 adds the requesting member (KIP-848)."""
 
     group_id: s.String = s.field("8+", default="")
     member_id: s.NullableString = s.field("9+", default=None)
@@ -28,9 +28,9 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """One group in versions 0 to 7, several in later versions (KIP-709). Null `topics` (version 2) requests
-    all topics. With `require_stable` (version 7), offsets in open transactions get UNSTABLE_OFFSET_COMMIT
-    (KIP-447). Version 0 reads offsets in ZooKeeper.
+    """One group in versions 0 to 7, or several in later versions (KIP-709). In version 2 and later, null
+    `topics` requests all topics. With `require_stable` (version 7), offsets in open transactions get
+    UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 reads offsets in ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the only group in versions 0 to 7, groups in version 8 and later."""
+    """Topics of the only group in versions 0 to 7, or groups in version 8 and later."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

@@ -21,8 +21,8 @@ class OffsetForLeaderTopic:
 
 @s.request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """Followers send it to truncate their logs, and consumers to detect lost records (version 2, KIP-320).
-    replica_id: -1 consumer, -2 debugging tool.
+    """Followers send this request to truncate their logs, and consumers to detect lost records (version 2,
+    KIP-320). replica_id is -1 for a consumer, and -2 for a debugging tool.
     """
 
     replica_id: s.Int32 = s.field("3+", default=-2)
@@ -31,7 +31,7 @@ class OffsetForLeaderEpochRequest:
 
 @s.struct
 class EpochEndOffset:
-    """The largest epoch up to the requested one, and the offset after its last record; -1 if unknown."""
+    """The highest epoch up to the requested one, and the offset after its last record, or -1 if unknown."""
 
     error_code: s.Int16 = 0
     partition: s.Int32 = 0

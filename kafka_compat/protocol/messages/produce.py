@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as built by the producer. Version 3 and later contain exactly one."""
+    """Record batches for one partition, as built by the producer: exactly one in version 3 and later."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None
@@ -15,7 +15,7 @@ class PartitionProduceData:
 
 @s.struct
 class TopicProduceData:
-    """Partitions of one topic, by name in versions 0 to 12, by ID in version 13 and later."""
+    """Partitions of one topic, identified by name in versions 0 to 12, and by ID in later versions."""
 
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -24,10 +24,11 @@ class TopicProduceData:
 
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
-    """acks: 0 no response, 1 when the leader has the records, -1 when all in-sync replicas have them. The
-    version of the request determines the record format: message format 0 in versions 0 and 1, format 1 in
-    version 2, format 2 in later versions; zstd requires version 7. Version 9 is flexible; versions 11 and 12
-    state which errors a transactional client supports (KIP-890); version 13 has topic IDs (KIP-516).
+    """`acks` is 0 (no response), 1 (respond when the leader has the records) or -1 (respond when all in-sync
+    replicas have them). The version determines the record format: versions 0 and 1 use message format 0,
+    version 2 uses format 1, and later versions use format 2; zstd requires version 7. Version 9 is flexible.
+    Versions 11 and 12 state which errors a transactional client supports (KIP-890), and version 13 adds topic
+    IDs (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)
@@ -46,7 +47,7 @@ class BatchIndexAndErrorMessage:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The current leader, to be used instead of this broker; -1 if unknown."""
+    """The current leader, to which the client must send its requests, or -1 if it is unknown."""
 
     leader_id: s.Int32 = s.field("10+", default=-1)
     leader_epoch: s.Int32 = s.field("10+", default=-1)
@@ -54,8 +55,8 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class PartitionProduceResponse:
-    """The offset of the batch. In version 8 and later, `record_errors` contains the records that caused a
-    rejection. `log_append_time_ms` is -1 unless the topic uses LogAppendTime.
+    """The base offset of the batch, or the error. In version 8 and later, `record_errors` contains the
+    records that caused a rejection. `log_append_time_ms` is -1 unless the topic uses LogAppendTime.
     """
 
     index: s.Int32 = 0
@@ -77,7 +78,7 @@ class TopicProduceResponse:
 
 @s.struct
 class NodeEndpoint:
-    """The address of a leader that this response refers to (KIP-951)."""
+    """The address of a leader that the response contains (KIP-951)."""
 
     node_id: s.Int32 = s.field("10+", default=0)
     host: s.String = s.field("10+", default="")

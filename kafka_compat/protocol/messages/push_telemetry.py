@@ -1,4 +1,4 @@
-"""PushTelemetry (API key 72): push metrics of a client (KIP-714)."""
+"""PushTelemetry (API key 72): push a client's metrics to the broker (KIP-714)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -17,7 +17,5 @@ class PushTelemetryRequest:
 
 @s.response(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
 class PushTelemetryResponse:
-    """The result of the push."""
-
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

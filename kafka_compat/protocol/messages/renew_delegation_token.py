@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    """`hmac` identifies the token. The renewal period begins now."""
+    """`hmac` identifies the token. The renewal period begins when the broker receives the request."""
 
     hmac: s.Bytes = b""
     renew_period_ms: s.Int64 = 0

@@ -6,15 +6,13 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    """A token of the SASL mechanism."""
-
     auth_bytes: s.Bytes = b""
 
 
 @s.response(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """A token of the SASL mechanism. `session_lifetime_ms` (version 1) is the time until reauthentication is
-    required, or 0 for never (KIP-368).
+    """`auth_bytes` is a token of the SASL mechanism. `session_lifetime_ms` (version 1) is the time until
+    reauthentication is required, or 0 for never (KIP-368).
     """
 
     error_code: s.Int16 = 0

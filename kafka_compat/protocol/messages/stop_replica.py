@@ -22,7 +22,7 @@ class StopReplicaTopicV1:
 
 @s.struct
 class StopReplicaPartitionState:
-    """One partition. `leader_epoch` -1 means that it is unknown, -2 that the topic is being deleted."""
+    """One partition. `leader_epoch` is -1 if it is unknown, or -2 if the topic is being deleted."""
 
     partition_index: s.Int32 = s.field("3+", default=0)
     leader_epoch: s.Int32 = s.field("3+", default=-1)
@@ -39,9 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """In versions 0 to 2, one flag states whether all partitions are deleted; in later versions, each has a
-    flag (KIP-570).
-    """
+    """In versions 0 to 2, one flag states whether to delete all partitions; later, each has a flag."""
 
     controller_id: s.Int32 = 0
     is_kraft_controller: s.Bool = s.field("4+", default=False)

@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): assignments of a classic group, sent by its leader and received by its members."""
+"""SyncGroup (API key 14): distribution of the leader's assignments to the members of a classic group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

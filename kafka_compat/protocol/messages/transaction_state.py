@@ -6,7 +6,7 @@ from kafka_compat.protocol.schema import data
 
 @data(versions="0")
 class TransactionLogKey:
-    """A transactional ID."""
+    """The key of a record: a transactional ID."""
 
     transactional_id: s.String = ""
 
@@ -19,10 +19,10 @@ class PartitionsSchema:
 
 @data(versions="0-1", flexible="1+")
 class TransactionLogValue:
-    """The state of a transactional ID. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
-    PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
-    null if no transaction is open. Version 1 is flexible and adds the IDs needed to increment epochs
-    (KIP-890).
+    """The state of a transactional ID. transaction_status is 0 (Empty), 1 (Ongoing), 2 (PrepareCommit), 3
+    (PrepareAbort), 4 (CompleteCommit), 5 (CompleteAbort), 6 (Dead) or 7 (PrepareEpochFence).
+    `transaction_partitions` is null if no transaction is open. Version 1 is flexible and adds the IDs needed
+    to increment epochs (KIP-890).
     """
 
     producer_id: s.Int64 = 0

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28): store offsets of a group as part of a transaction."""
+"""TxnOffsetCommit (API key 28): store a group's offsets as part of a transaction."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

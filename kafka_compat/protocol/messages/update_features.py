@@ -1,4 +1,4 @@
-"""UpdateFeatures (API key 57): raise or lower finalized features of the cluster (KIP-584)."""
+"""UpdateFeatures (API key 57): raise or lower the cluster's finalized feature levels (KIP-584)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class FeatureUpdateKey:
-    """The requested level. A level below 1 removes the feature. upgrade_type: 1 upgrade, 2 safe downgrade, 3
-    unsafe downgrade.
+    """The requested level. A level below 1 removes the feature. upgrade_type is 1 (upgrade), 2 (safe
+    downgrade) or 3 (unsafe downgrade).
     """
 
     feature: s.String = ""
@@ -18,7 +18,7 @@ class FeatureUpdateKey:
 
 @s.request(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesRequest:
-    """Version 1 adds validate_only and the types of downgrade (KIP-778)."""
+    """Version 1 adds validate_only and upgrade_type (KIP-778)."""
 
     timeout_ms: s.Int32 = 60000
     feature_updates: list[FeatureUpdateKey] = []
@@ -34,7 +34,7 @@ class UpdatableFeatureResult:
 
 @s.response(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesResponse:
-    """In version 2 and later, changes are atomic, so that there is only a top-level error."""
+    """In version 2 and later, all updates succeed or fail together, so there is only a top-level error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

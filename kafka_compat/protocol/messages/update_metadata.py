@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata for its clients."""
+"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata to return to clients."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class UpdateMetadataPartitionState:
-    """The state of one partition. `zk_version` is the version of its znode."""
+    """The state of one partition. `zk_version` is the version of the partition's znode."""
 
     topic_name: s.String = s.field("0-4", default="")
     partition_index: s.Int32 = 0
@@ -49,9 +49,8 @@ class UpdateMetadataBroker:
 
 @s.request(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataRequest:
-    """Version 5 groups partitions by topic and adds broker epochs, version 7 adds topic IDs, version 8 adds
-    whether the controller is a KRaft controller, and whether the request contains all metadata (type 2) or
-    only changes (1).
+    """Version 5 groups partitions by topic and adds broker epochs. Version 7 adds topic IDs. Version 8 adds
+    is_kraft_controller and `type`: 2 if the request contains all metadata, or 1 if it contains only changes.
     """
 
     controller_id: s.Int32 = 0

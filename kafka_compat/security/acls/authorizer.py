@@ -1,7 +1,7 @@
 """Authorizer that decides by ACLs, and writes its decisions to an audit log (Kafka's AclAuthorizer).
 
 The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denials are logged at INFO, and
-permissions at DEBUG. Each line begins like Kafka's; the reason follows.
+permissions at DEBUG. Each line has Kafka's format, followed by the reason.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ audit: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 class AclAuthorizer:
-    """An Authorizer that decides by ACLs. The methods are described in `security.authorizer.Authorizer`."""
+    """An Authorizer that decides by ACLs. See `security.authorizer.Authorizer` for the methods."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # In Kafka's log4j.properties, the level of this logger is INFO, so that denials are logged.
+            # Kafka's log4j.properties sets this logger to INFO, so that denials are logged.
             audit.setLevel(logging.INFO)
 
     def allows(

@@ -1,6 +1,6 @@
 """ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-It also contains filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata store:
+The module also contains filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
@@ -24,10 +24,10 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""Stands for all resources of a type as a literal resource name, and for all hosts as a host."""
+"""The literal resource name for all resources of a type, and the host for all hosts."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""Stands for all principals of any kind, as the principal of an entry."""
+"""The principal in entries that apply to all principals of any kind."""
 
 
 class PatternType(IntEnum):
@@ -50,7 +50,7 @@ class Permission(IntEnum):
 
 
 class Pattern(NamedTuple):
-    """A resource pattern: the resource called `name`, or all resources whose names begin with `name`."""
+    """A resource pattern: the resource named `name`, or all resources whose names begin with `name`."""
 
     resource_type: ResourceType
     name: str
@@ -70,14 +70,14 @@ class Entry(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """One ACL: an entry on a pattern."""
+    """One ACL: an entry for a resource pattern."""
 
     pattern: Pattern
     entry: Entry
 
 
 class PatternFilter(NamedTuple):
-    """A filter for patterns. The type ANY matches all types, and the name None all names.
+    """A filter for resource patterns. The type ANY matches all types, and the name None matches all names.
 
     The pattern type MATCH matches all patterns that apply to the resource with this name, including prefixes
     and `*`. UNKNOWN matches no pattern.
@@ -101,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """Return all patterns that may match, or None if they depend on the existing patterns."""
+        """Return all patterns that may match, or None if only a search of the existing patterns can tell."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
@@ -116,7 +116,7 @@ class PatternFilter(NamedTuple):
 
 
 class EntryFilter(NamedTuple):
-    """A filter for entries. None and ANY match all entries; UNKNOWN matches none."""
+    """A filter for entries. None and ANY match all values; UNKNOWN matches no entry."""
 
     principal: str | None
     host: str | None
@@ -133,14 +133,12 @@ class EntryFilter(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A filter for ACLs."""
-
     pattern: PatternFilter
     entry: EntryFilter
 
 
 def parse_principal(text: str) -> Principal:
-    """Parse `User:alice`. Raises ValueError for an invalid principal."""
+    """Parse a principal such as `User:alice`. Raises ValueError if it has no colon."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")
@@ -148,7 +146,7 @@ def parse_principal(text: str) -> Principal:
 
 
 def shown(member: IntEnum) -> str:
-    """Return an enumeration member in Kafka's spelling for nodes and logs, such as `TransactionalId`."""
+    """Return an enumeration member in Kafka's spelling for znodes and logs, such as `TransactionalId`."""
     return member.name.title().replace("_", "")
 
 
@@ -180,19 +178,19 @@ _VERSION: Final = 1
 
 
 def path_of(pattern: Pattern) -> str:
-    """Return the path of a pattern's node. Raises ValueError if the store does not accept the name."""
+    """Return the path of a pattern's node. Raises ValueError if the name is not valid in a path."""
     if not znodes.is_name(pattern.name):
         raise ValueError(f"{pattern.name!r} cannot be part of a path")
     return f"{FOLDERS[pattern.pattern_type]}/{shown(pattern.resource_type)}/{pattern.name}"
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """Return the resource type of a node in the store, or None for an unknown type."""
+    """Return the resource type for a node name, or None if the type is unknown."""
     return _known(RESOURCE_TYPES, name)
 
 
 def encode_acls(entries: Iterable[Entry]) -> bytes:
-    """Return the payload of the node at `path_of`."""
+    """Encode the ACLs for a pattern's node."""
     acls = [
         {
             "principal": entry.principal,
@@ -206,8 +204,8 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """Return the entries of a node. Raises MalformedNode, also for an unknown kind of entry, because it might
-    be a denial.
+    """Decode the ACLs in a pattern's node. Raises MalformedNode if an entry is invalid or of an unknown kind,
+    because it might be a denial.
     """
     if not data:
         return frozenset()
@@ -239,7 +237,7 @@ def _member(values: NodeObject, field: str, members: tuple[M, ...]) -> M:
 
 
 def _known(members: tuple[M, ...], name: str) -> M | None:
-    """Return the enumeration member with this name in Kafka's spelling, ignoring case."""
+    """Return the enumeration member with this name, ignoring case, or None if the name is unknown."""
     by_name = _by_name(members)
     return by_name.get(name) or by_name.get(name.upper())
 
@@ -252,7 +250,7 @@ def _by_name(members: tuple[M, ...]) -> dict[str, M]:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    """Return the payload of a notice about changed ACLs."""
+    """Encode a notice about changed ACLs."""
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     fields: dict[str, Any] = {
@@ -265,7 +263,7 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_literal_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern in a notice under /kafka-acl-changes."""
+    """Decode a notice under /kafka-acl-changes. Raises MalformedNode if it is invalid."""
     text = (data or b"").decode(errors="replace")
     kind, colon, name = text.partition(":")
     known = resource_type(kind)
@@ -275,7 +273,7 @@ def decode_literal_change(path: str, data: bytes | None) -> Pattern:
 
 
 def decode_extended_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern in a notice under /kafka-acl-extended-changes."""
+    """Decode a notice under /kafka-acl-extended-changes. Raises MalformedNode if it is invalid."""
     values = NodeObject.parse(path, data)
     values.integer("version", low=_VERSION, high=_VERSION)
     return Pattern(

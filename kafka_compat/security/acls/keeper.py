@@ -1,4 +1,4 @@
-"""The ACLs of the cluster, stored in the metadata store and cached in memory.
+"""The ACLs of a cluster, stored in the metadata store and cached in memory.
 
 Rules
 1. Decisions use the cached copy (`Rules`), which follows the store: see coordination/nodes/following.py.
@@ -46,7 +46,7 @@ _MALFORMED: Final = "its last known ACLs stay in effect; without any, only super
 
 
 class Known(NamedTuple):
-    """The content of a node. `version` is None if the node does not exist."""
+    """The ACLs in a pattern's node, and the node's version, which is None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -56,17 +56,17 @@ _ABSENT: Final = Known(frozenset(), None)
 
 
 class Deleted(NamedTuple):
-    """An ACL that matched a filter. `error` is set if it was not deleted."""
+    """An ACL that matched a filter. `error` is the reason why it was not deleted, or None if it was."""
 
     binding: Binding
     error: KafkaError | None
 
 
 class Keeper:
-    """Cached copy of the ACLs in the metadata store, and changes to the ACLs."""
+    """A cached copy of the ACLs in the metadata store, through which they are also changed."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
-        """Adds the ACLs from the store to `rules`."""
+        """`rules` receives the ACLs from the store."""
         self._store = store
         self._rules = rules
         self._malformed = MalformedNodes()
@@ -94,7 +94,7 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and follow later changes. Raises MetadataStoreError."""
+        """Read all ACLs, and follow later changes. Raises MetadataStoreError if the ACLs cannot be read."""
         await self._following.start()
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
@@ -105,7 +105,7 @@ class Keeper:
         return ((pattern, self._known.get(pattern, _ABSENT).entries) for pattern in patterns)
 
     async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
-        """Add ACLs. Return None or an error for each of them."""
+        """Add ACLs. Return an error for each ACL, or None if the ACL was added."""
         outcomes: list[KafkaError | None] = [None] * len(bindings)
         wanted: dict[Pattern, list[int]] = {}
         for index, binding in enumerate(bindings):
@@ -129,10 +129,10 @@ class Keeper:
         return await self._change(pattern, lambda entries: entries | added)
 
     async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
-        """Delete the ACLs that match the filters. Return the deleted ACLs of each filter; an ACL that matches
-        several filters is returned with the first one.
+        """Delete the ACLs that match the filters, and return the deleted ACLs for each filter. An ACL that
+        matches several filters is returned only for the first.
 
-        A filter for a single pattern reads the store; all other filters use this broker's copy.
+        A filter for a single pattern also deletes ACLs that are missing from this broker's copy.
         """
         concerned: dict[Pattern, None] = {}
         for wanted in filters:
@@ -182,8 +182,8 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
-        """Write the node, and return its new version, or None after a deletion. If nothing changes, only
-        verify that the copy is up to date.
+        """Write the node, and return its new version, or None if the node no longer exists. If nothing
+        changes, only verify that the copy is up to date.
         """
         path = acls.path_of(pattern)
         operations: list[stores.Operation] = []

@@ -46,7 +46,7 @@ _ALLOWING: Final = {
 
 _Who = tuple[Principal, str]
 _Masks = dict[_Who, int]
-"""Operations by the (principal, host) of the entries."""
+"""Maps the (principal, host) of entries to the bits of their operations."""
 _NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
 
 
@@ -65,7 +65,7 @@ ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
 
 
 class Grounds(NamedTuple):
-    """The principal, host and pattern of the ACLs that determined a decision."""
+    """The ACLs that determined a decision: their permission, principal, host and pattern."""
 
     permission: Permission
     principal: Principal
@@ -82,7 +82,7 @@ class Rules:
         self._types = {resource_type: _OfType(resource_type) for resource_type in ResourceType}
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
-        """Replace the ACLs on a pattern. Raises ValueError for an invalid principal."""
+        """Replace the ACLs on a pattern. Raises ValueError if a principal is invalid."""
         self._types[pattern.resource_type].put(pattern, frozenset(entries))
 
     def decide(
@@ -107,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """Return the first ACLs that make `decide` return DENIED or ALLOWED, or None."""
+        """Return the first ACLs that cause the decision DENIED or ALLOWED, or None if no ACL matches."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),
@@ -150,7 +150,7 @@ class Rules:
 
 
 class _OfType:
-    """The ACLs of one type of resource."""
+    """The ACLs for one resource type."""
 
     __slots__ = ("_entries", "_lengths", "_lengths_sorted", "_literals", "_named", "_prefixes", "_type")
 
@@ -160,10 +160,10 @@ class _OfType:
         self._literals: dict[str, _Masks] = {}
         self._prefixes: dict[str, _Masks] = {}
         self._lengths: Counter[int] = Counter()
-        """The number of prefixes with each length."""
+        """The number of prefixes of each length."""
         self._lengths_sorted: list[int] = []
         self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
-        """Maps each kind of entry to the names of the patterns that have such an entry."""
+        """Maps (who, operation, permission, pattern type) to the names of the patterns with such entries."""
 
     def put(self, pattern: Pattern, entries: frozenset[Entry]) -> None:
         masks = _masks(entries)
@@ -197,7 +197,7 @@ class _OfType:
             self._lengths_sorted = sorted(self._lengths)
 
     def applying(self, name: str) -> list[_Masks]:
-        """Return the ACLs of each pattern that matches the resource name."""
+        """Return the ACLs for each pattern that matches the resource name."""
         found = []
         literals, prefixes = self._literals, self._prefixes
         if WILDCARD in literals:
@@ -236,7 +236,6 @@ class _OfType:
 
 
 def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
-    """Return whether the name begins with any of the prefixes."""
     if not prefixes:
         return False
     return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
@@ -262,16 +261,16 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """Return the key of a principal and host, which all of their entries share."""
+    """Return the (principal, host) key of an entry. Cached, so that entries share their keys."""
     return acls.parse_principal(principal), _spelled(host)
 
 
 @lru_cache(maxsize=4096)
 def _spelled(host: str) -> str:
-    """Return an IPv6 address in Python's notation, an IPv4-mapped address as IPv4, other text unchanged."""
+    """Normalize an IPv6 address to Python's notation, and an IPv4-mapped address to IPv4."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # Imported here because it takes 5 ms and is rarely needed.
+    from ipaddress import IPv6Address  # Import this here, because it takes 5 ms and is rarely needed.
 
     try:
         address = IPv6Address(host)

@@ -33,14 +33,14 @@ _KEYS_MAX: Final = 1000
 
 
 class EarlyRefresh:
-    """Limits on unscheduled fetches. Times are monotonic."""
+    """Rate limits for unscheduled fetches of a key set. Times are monotonic."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._fetched_ms = float("-inf")
 
     def missed(self, kid: str, now_ms: float) -> bool:
-        """Return whether this missing key ID triggers a fetch."""
+        """Record a missing key ID, and return whether it triggers a fetch."""
         if len(kid) > ID_CHARACTERS_MAX or now_ms < self._asked.get(kid, float("-inf")) + RETRY_MS:
             return False
         self._asked[kid] = now_ms
@@ -58,7 +58,7 @@ class EarlyRefresh:
         self._fetched_ms = now_ms
 
     def fetched(self, kids: Iterable[str | None]) -> None:
-        """Record the IDs of the fetched keys."""
+        """Forget missing key IDs that a fetch has found."""
         for kid in kids:
             if kid is not None:
                 self._asked.pop(kid, None)
@@ -121,7 +121,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
 
 
 class KeySource(NamedTuple):
-    """The endpoint of the keys, and the times of fetches (sasl.oauthbearer.jwks.endpoint.*, in ms)."""
+    """The endpoint of a key set, and the intervals of fetches (sasl.oauthbearer.jwks.endpoint.*, in ms)."""
 
     place: Place
     refresh_ms: int
@@ -130,7 +130,7 @@ class KeySource(NamedTuple):
 
 
 class KeySet:
-    """The keys in memory. The caller must run `keep` as a task to refresh them."""
+    """An issuer's keys, kept in memory. The caller must run `keep` as a task to refresh them."""
 
     def __init__(self, source: KeySource, monotonic_ms: Callable[[], float]) -> None:
         self._source = source
@@ -147,11 +147,11 @@ class KeySet:
             self._wanted.set()
 
     async def open(self) -> None:
-        """Fetch the keys for the first time. Raises Unreachable, which aborts startup."""
+        """Fetch the keys for the first time. Raises Unreachable if the fetch fails."""
         await self._fetch()
 
     async def keep(self) -> None:
-        """Fetch the keys periodically."""
+        """Fetch the keys periodically, and when a key is missing."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._source.refresh_ms / 1000):
@@ -161,7 +161,7 @@ class KeySet:
             await self._fetch_somehow()
 
     async def _fetch_somehow(self) -> None:
-        """Retry until a fetch succeeds, or for as long as Kafka does. The old keys stay in use."""
+        """Fetch the keys, with retries as in Kafka. If all attempts fail, keep the previous keys."""
         source = self._source
         pause_ms, waited_ms = source.retry_backoff_ms, 0
         while True:

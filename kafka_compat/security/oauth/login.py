@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 AGAIN_S: Final = 10.0
 """Delay before a token is requested again after a failure, as in Kafka."""
 _HOPELESS: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415})
-"""HTTP statuses after which the request is not repeated at once."""
+"""HTTP statuses after which a failed request is not retried."""
 
 
 class RefreshWindow(NamedTuple):
-    """The settings sasl.login.refresh.*"""
+    """The settings sasl.login.refresh.*, which determine when a token is replaced."""
 
     factor: float
     jitter: float
@@ -35,8 +35,8 @@ class RefreshWindow(NamedTuple):
     buffer_s: int
 
     def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
-        """Return the time at which to replace a token that is valid starting at `now_ms`, by Kafka's rules
-        (KIP-255). `chance` is a random number from 0 to 1.
+        """Return the time at which to replace a token received at `now_ms`, by Kafka's rules (KIP-255).
+        `chance` is a random number from 0 to 1.
         """
         share = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.min_period_s + self.buffer_s) > token.expires_ms:
@@ -66,7 +66,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class TokenSource:
-    """The token in memory. The caller must run `keep` as a task to renew it."""
+    """The inter-broker token, kept in memory. The caller must run `keep` as a task to renew it."""
 
     def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
         self._endpoint = endpoint
@@ -78,13 +78,13 @@ class TokenSource:
         return self._endpoint.place.url
 
     def token(self) -> str:
-        """Return the current token. Raises ConnectionError if it has expired."""
+        """Return the current token. Raises ConnectionError if no valid token is available."""
         if self._token is None or self._token.expires_ms <= self._now_ms():
             raise ConnectionError(f"no token was received from {self.url}")
         return self._token.text
 
     async def open(self) -> None:
-        """Fetch the first token. Raises Unreachable, which aborts startup."""
+        """Fetch a token, with retries. Raises Unreachable if all attempts fail."""
         endpoint = self._endpoint
         pause_ms, waited_ms = endpoint.retry_backoff_ms, 0
         while True:
@@ -130,7 +130,7 @@ class TokenSource:
 
 
 def token_of(answer: bytes) -> AccessTokenText:
-    """Return the token in a token endpoint's response. Raises Unreachable, without the token in its text."""
+    """Return the token in a token endpoint's response. Raises Unreachable if the response is invalid."""
     try:
         found = json.loads(answer)
         text = found["access_token"].strip()

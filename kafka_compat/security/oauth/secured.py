@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The claims that a token must contain. None or an empty set means that no claim is required."""
+    """The required claims. If `audiences` is empty, `aud` must be missing. Any issuer matches None."""
 
     issuer: str | None
     audiences: frozenset[str]
@@ -52,14 +52,14 @@ class Expected(NamedTuple):
 
 
 class SecuredValidator:
-    """Validates signed tokens (JWT)."""
+    """A validator of signed tokens (JWT)."""
 
     def __init__(self, keys: Keys, expected: Expected) -> None:
         self._keys = keys
         self._expected = expected
 
     def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
-        """Return the content of a valid token. Raises InvalidToken."""
+        """Validate a token and return its content. Raises InvalidToken if it is invalid."""
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
@@ -114,7 +114,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """Check the claims of a token with a valid signature, and return its content. Raises InvalidToken."""
+    """Check the claims of a token with a valid signature. Raises InvalidToken if a claim is invalid."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")

@@ -46,7 +46,7 @@ _ENDPOINT: Final = "sasl.oauthbearer.jwks.endpoint"
 def validator_of(
     settings: ListenerConfig, options: Mapping[str, str], keys: Callable[[KeySource], Keys]
 ) -> Validator:
-    """Return a listener's token validator. `keys` returns the keys from a source. Raises ConfigError."""
+    """Return a listener's token validator. Raises ConfigError if its settings are invalid."""
     name = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}{_HANDLER}"
     chosen = settings.str(f"{_PREFIX}{_HANDLER}") if settings.is_own(f"{_PREFIX}{_HANDLER}") else None
     if chosen in _SECURED:
@@ -71,7 +71,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """Return the name under which a setting is effective: for the mechanism, the listener, or in general."""
+    """Return the effective name of a setting: for the mechanism, for the listener, or for the broker."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 
@@ -80,7 +80,7 @@ def _own(settings: ListenerConfig, name: str) -> str:
 
 
 def text(settings: ListenerConfig, name: str) -> str | None:
-    """Return the text of a setting, or None for a blank text."""
+    """Return a setting's text, or None if it is unset or blank."""
     return (settings.str(_own(settings, name)) or "").strip() or None
 
 
@@ -93,7 +93,7 @@ def decimal(settings: ListenerConfig, name: str) -> float:
 
 
 def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) -> Place:
-    """Return the server and path of a URL in the settings. Raises ConfigError."""
+    """Return the server and path of a URL in the settings. Raises ConfigError if the URL is invalid."""
     url = text(settings, name)
     try:
         if url is None:
@@ -106,7 +106,7 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
 
 def _trusting(options: Mapping[str, str]) -> ssl.SSLContext:
     """Return a TLS context that trusts the ssl.truststore.* options of a JAAS configuration, or the system's
-    authorities. Raises ValueError.
+    authorities. Raises ValueError if they are unusable.
     """
     location, certificates = (
         options.get("ssl.truststore.location"),
@@ -136,7 +136,7 @@ def client_of(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> Callable[[], OAuthBearerClient]:
-    """Return a broker's login to others. `tokens` returns the source for an endpoint. Raises ConfigError."""
+    """Return a function that creates a client for each login. Raises ConfigError if settings are invalid."""
     name = f"{_PREFIX}{_LOGIN_HANDLER}"
     jaas = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}sasl.jaas.config"
     chosen = settings.str(name) if settings.is_own(name) else _UNSECURED_LOGIN

@@ -1,4 +1,4 @@
-"""Result of validating a token: the content of an accepted token, or the reason for its rejection."""
+"""Results of token validation: the content of an accepted token, or the reason for its rejection."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BLANK: Final = "".join(map(chr, range(33)))
 
 
 class AccessToken(NamedTuple):
-    """The principal of a valid token, and its expiry in ms since 1970."""
+    """The principal of a valid token, and its expiry time in ms since the epoch."""
 
     name: str
     expires_ms: int
 
 
 class InvalidToken(Exception):
-    """Raised for a rejected token. The message is for the log; the client is told about a missing `scope`."""
+    """Raised for a rejected token. The message is for the log; clients receive only the missing `scope`."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)
@@ -28,10 +28,10 @@ class InvalidToken(Exception):
 
 
 class Validator(Protocol):
-    """Accepts or rejects tokens."""
+    """A validator of bearer tokens."""
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """Return the content of a valid token. Raises InvalidToken."""
+        """Validate a token and return its content. Raises InvalidToken if it is invalid."""
 
 
 def trimmed(text: str) -> str:
@@ -40,7 +40,7 @@ def trimmed(text: str) -> str:
 
 
 def parse_object(content: bytes, what: str) -> dict[str, Any]:
-    """Parse a JSON object without duplicate names. Raises InvalidToken, whose message omits the content."""
+    """Parse a JSON object. If it is invalid or repeats a name, raises InvalidToken without quoting it."""
     try:
         found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -26,7 +26,7 @@ class UnsecuredRules(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
-        """Parse the rules in these options. Raises ValueError."""
+        """Parse the rules in these options. Raises ValueError if an option is invalid."""
         skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
         if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
             raise ValueError(f"Allowable clock skew millis must not be negative: {skew}")
@@ -43,13 +43,12 @@ class UnsecuredRules(NamedTuple):
 
 
 class UnsecuredValidator:
-    """Accepts every well-formed token that is currently valid and has the required scope."""
+    """A validator that accepts every well-formed token that is valid now and has the required scope."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """Return the content of a token. Raises InvalidToken."""
         rules = self._rules
         claims = _claims(token)
         scope = _scope(claims.get(rules.scope_claim))
@@ -85,7 +84,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Accept only the standard base64 alphabet, like Kafka's decoder. Padding may be missing.
+    # Accept only the standard base64 alphabet, as Kafka's decoder does. Padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
@@ -98,7 +97,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Convert a claim's value like Kafka: numbers and lists of texts are unchanged, others become text."""
+    """Convert a claim's value as Kafka does: keep numbers and lists of texts, and convert others to text."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
@@ -134,7 +133,7 @@ def _scope(value: object) -> frozenset[str]:
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
     """Return a client's token with the claims in the JAAS options of Kafka's
-    OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
+    OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError if an option is invalid.
     """
     claims: dict[str, Any] = {}
     for option, value in options.items():
@@ -160,7 +159,7 @@ def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
 
 
 class AccessTokenText(NamedTuple):
-    """A token to send, with the start and end of its validity in ms since 1970."""
+    """A token to send, with the start and end of its validity in ms since the epoch."""
 
     text: str
     begins_ms: int

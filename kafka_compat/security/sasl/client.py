@@ -13,8 +13,8 @@ from kafka_compat.security.scram_credential import ITERATIONS_MAX, ITERATIONS_MI
 
 
 class Untrusted(Exception):
-    """Raised if the server does not prove that it knows the user, or sends an invalid message, or if this
-    broker lacks credentials.
+    """Raised if the server does not prove that it knows the credential, or sends an invalid message, or if
+    this broker lacks credentials.
     """
 
 
@@ -22,10 +22,10 @@ class ClientMechanism(Protocol):
     """The client side of one exchange. Each object is used once."""
 
     def first(self) -> bytes:
-        """Return the first token of the exchange. Raises Untrusted."""
+        """Return the client's first token. Raises Untrusted if this broker lacks credentials."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the token after the server's response, or None after the last token. Raises Untrusted."""
+        """Return the reply to a challenge, or None at the end. Raises Untrusted if it is invalid."""
 
 
 class PlainClient:

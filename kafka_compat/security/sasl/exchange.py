@@ -5,7 +5,8 @@ Rules
 1. A client may request ApiVersions once. It then chooses its mechanism (SaslHandshake) and sends tokens, in
    SaslAuthenticate requests or, after SaslHandshake v0, as separate frames. If GSSAPI is enabled, a first
    frame that is not a request is treated as a GSSAPI token.
-2. After any other message, the connection is closed; after a rejected token, `failure_delay_ms` later.
+2. After any other message, the connection is closed. After a rejected token, it is closed
+   `failure_delay_ms` later.
 3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner. After that,
    only a new handshake is served. The new exchange must use the same mechanism and result in the same
    principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
@@ -44,8 +45,8 @@ class UnsupportedMechanism(Exception):
 
 
 class Offer(NamedTuple):
-    """The mechanisms of a listener. Maps their names to functions that create the server side, and to maximum
-    session lifetimes (connections.max.reauth.ms; 0: unlimited).
+    """The SASL mechanisms of a listener. The fields map their names to functions that create the server side,
+    and to maximum session lifetimes (connections.max.reauth.ms; 0 is unlimited).
     """
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
@@ -82,9 +83,7 @@ class Exchange:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a reauthentication must fail because it uses a different mechanism. The client is notified
-        at the end.
-        """
+        """Whether a reauthentication will fail at its first token, because it uses a different mechanism."""
         return self._other_mechanism is not None
 
     @property
@@ -97,7 +96,7 @@ class Exchange:
             self.stage = Stage.HANDSHAKE
 
     def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
-        """Process the client's choice of a mechanism. Raises UnexpectedRequest, UnsupportedMechanism."""
+        """Process a SaslHandshake. Raises UnexpectedRequest (out of order) or UnsupportedMechanism."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise UnexpectedRequest("a SaslHandshake during an exchange")
         make = self.offer.mechanisms.get(mechanism)
@@ -115,15 +114,15 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """Return whether a first frame that is not a request may be a token from a Kafka 0.9 client."""
+        """Begin an exchange with a GSSAPI token (Kafka 0.9 clients), and return whether it is allowed."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """Process a token, and return the response (see Mechanism.evaluate). After that, `stage` shows
-        whether it was the last token. Raises Refused, UnexpectedRequest.
+        """Process a token, and return the response (see Mechanism.evaluate). `stage` then shows whether it
+        was the last token. Raises Refused, or UnexpectedRequest if the token is out of order.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")
@@ -182,7 +181,7 @@ class Exchange:
         return self._ends_ms is not None and self._monotonic_ms() >= self._ends_ms
 
     def begin_again(self) -> bool:
-        """Return whether a handshake may begin a new exchange after a successful one."""
+        """Begin a reauthentication, and return whether it is allowed."""
         now_ms = self._monotonic_ms()
         if (
             self.stage is not Stage.COMPLETE
@@ -195,7 +194,7 @@ class Exchange:
         return True
 
     def client_message(self, refused: Refused) -> str:
-        """Return the message to the client about a rejected token."""
+        """Return the error message to send to the client for a rejected token."""
         if refused.client_message is not None:
             return refused.client_message
         which = "re-authentication" if self.is_again else "authentication"

@@ -39,7 +39,7 @@ class Unusable(Exception):
 
 
 class Identity(NamedTuple):
-    """This broker's identity: the principal `service/host@realm`, and the location of its key."""
+    """This broker's principal, `service/host@realm`, and the path of the key table with its key."""
 
     principal: str
     key_table: str
@@ -53,7 +53,7 @@ class Acceptor(NamedTuple):
 
 
 def acceptor(identity: Identity) -> Acceptor:
-    """Read the key table, and return its credentials. Raises Unusable."""
+    """Read the key table, and return its credentials. Raises Unusable if the key is missing."""
     gss = library()
     check_key_table(identity)
     try:
@@ -74,7 +74,7 @@ def check_key_table(identity: Identity) -> None:
 
 
 def library() -> Any:
-    """Return the gssapi package. Raises Unusable."""
+    """Return the gssapi package. Raises Unusable if the package or libkrb5 is missing."""
     try:
         import gssapi
     except ImportError as error:
@@ -91,7 +91,7 @@ def said(error: Any) -> str:
 
 
 class Gssapi:
-    """The server side of GSSAPI."""
+    """The server side of a GSSAPI exchange."""
 
     def __init__(self, credentials: gssapi.Credentials, namer: ShortNamer) -> None:
         self.principal: Principal | None = None
@@ -102,7 +102,6 @@ class Gssapi:
         self._next: Callable[[bytes], bytes | None] = self._ticket
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """Return the next token of the exchange, or None after the client's last token."""
         try:
             return self._next(token)
         except self._error as error:
@@ -127,7 +126,7 @@ class Gssapi:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
             raise Refused("GSSAPI: the client requires a security layer, which is not supported")
-        # Ignore an authorization ID, like Kafka. The client is always its own principal.
+        # Ignore an authorization ID, as Kafka does. The client is always its own principal.
         name = str(self._context.initiator_name)
         try:
             short = self._namer.short_name(KerberosName.parse(name))
@@ -145,7 +144,7 @@ class Tickets(NamedTuple):
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """Return tickets in a new in-memory cache, shared by all clients with this identity. Raises Unusable."""
+    """Return the location of a new in-memory cache. Raises Unusable if the key table is unreadable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"
@@ -153,7 +152,7 @@ def by_key_table(identity: Identity) -> Tickets:
 
 
 def fetched_before(principal: str | None, cache: str | None) -> Tickets:
-    """Return the tickets in the file `cache`, or in libkrb5's default cache. Raises Unusable."""
+    """Return the location of tickets in the file `cache`, or in libkrb5's default cache."""
     library()
     return Tickets(principal, {"ccache": f"FILE:{cache}"} if cache else {})
 

@@ -25,13 +25,13 @@ class Mechanism(Protocol):
     """The server side of one exchange. Each object is used once."""
 
     principal: Principal | None
-    """The principal. Set once the client is authenticated."""
+    """The client's principal, or None until the client is authenticated."""
     expires_ms: int | None
-    """The expiry of the credential in ms since 1970; None if it does not expire."""
+    """The expiry time of the credential in ms since the epoch, or None if it does not expire."""
 
     def evaluate(self, token: bytes) -> bytes | None:
         """Return the response to a client's token. If tokens are separate frames, None means that nothing is
-        sent, not even an empty token. Raises Refused.
+        sent, not even an empty token. Raises Refused if the client is rejected.
         """
 
 
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Compare in any case, so that the response time does not reveal whether the user exists.
+        # Compare even if the user is unknown, so that the response time does not reveal which users exist.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"

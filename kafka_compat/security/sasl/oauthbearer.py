@@ -47,7 +47,7 @@ class ClientMessage(NamedTuple):
 
 
 def parse_message(message: bytes) -> ClientMessage:
-    """Parse a client message. Raises Malformed."""
+    """Parse a client message. Raises Malformed if it is invalid."""
     match = _MESSAGE.fullmatch(message.decode(errors="replace"))
     if match is None:
         raise Malformed("Invalid OAUTHBEARER client first message")
@@ -64,7 +64,7 @@ def parse_message(message: bytes) -> ClientMessage:
 
 
 def compose_message(token: str, extensions: Mapping[str, str]) -> bytes:
-    """Return a client's message with a token. Raises ValueError for invalid extensions."""
+    """Return a client's message with a token. Raises ValueError if an extension is invalid."""
     said = [f"{key}={value}" for key, value in extensions.items()]
     for key, pair in zip(extensions, said, strict=True):
         if key == "auth" or _EXTENSION.fullmatch(pair) is None:
@@ -73,7 +73,7 @@ def compose_message(token: str, extensions: Mapping[str, str]) -> bytes:
 
 
 class OAuthBearer:
-    """The server side of OAUTHBEARER."""
+    """The server side of an OAUTHBEARER exchange."""
 
     def __init__(self, validator: Validator, now_ms: Callable[[], int]) -> None:
         self.principal: Principal | None = None
@@ -83,7 +83,7 @@ class OAuthBearer:
         self._error: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return an empty response if the token is accepted, otherwise the error."""
+        """Return an empty response if the token is accepted, or the error as JSON if it is rejected."""
         error, self._error = self._error, None
         if error is not None and token == CONTROL_A:
             raise Refused(error, error)
@@ -123,5 +123,5 @@ class OAuthBearerClient:
         return self._message
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the reply to an error from the server, which then ends the exchange."""
+        """Return the reply to an error from the server, or None if the token was accepted."""
         return CONTROL_A if challenge else None

@@ -50,7 +50,7 @@ class Sources(NamedTuple):
 
 
 def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
-    """Return the SASL mechanisms of one listener. Raises ConfigError."""
+    """Return the SASL mechanisms of one listener. Raises ConfigError if a setting is invalid."""
     mechanisms: dict[str, Callable[[], Mechanism]] = {}
     session_max_ms: dict[str, int] = {}
     enabled = settings.list("sasl.enabled.mechanisms")
@@ -79,7 +79,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """Return the module in a mechanism's sasl.jaas.config, or in a JAAS file's section KafkaServer."""
+    """Return a mechanism's login module from sasl.jaas.config or the JAAS file, or None if it has none."""
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

@@ -53,11 +53,11 @@ class Found(NamedTuple):
 
 
 Find = Callable[[str, bool], Found | None]
-"""Returns the credential for the name of a user or, with True, for the ID of a delegation token."""
+"""Function that returns the credential for a user name or (with True) a token ID, or None if unknown."""
 
 
 class Scram:
-    """The server side of one exchange: a first message and a final message."""
+    """The server side of one SCRAM exchange: a first message and a final message."""
 
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
@@ -75,7 +75,7 @@ class Scram:
         """The first messages of the client and the server, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return the server's first message, then the final message."""
+        """Return the server's first message, and then its final message."""
         if len(token) > _MESSAGE_BYTES_MAX:
             raise Refused(f"a SCRAM message of {len(token)} bytes")
         message = token.decode(errors="replace")
@@ -115,7 +115,7 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # Like Kafka 3.9, check only the end of the nonce, which contains the server's whole part. librdkafka
+        # As in Kafka 3.9, check only the end of the nonce, which contains the server's whole part. librdkafka
         # before 2.6.1 sends the client's part twice.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
@@ -149,6 +149,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _decoy(name: str, digest: str) -> Credential:
-    """Return the credential for an unknown user, which is always the same for the same name."""
+    """Return a decoy credential for an unknown user, always the same for the same name."""
     salt = hmac.digest(_DECOY_KEY, name.encode(), "sha256")[:26]
     return Credential(salt, hmac.digest(_DECOY_KEY, salt, digest), b"", ITERATIONS_MIN)

@@ -80,8 +80,8 @@ def issued(
 
 
 def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, now_ms: int) -> Token:
-    """Return the token after the principal has renewed it for `period_ms` from now (negative: the default).
-    Raises KafkaError.
+    """Return the token, renewed by the principal for `period_ms` from now (negative: the default period).
+    Raises KafkaError if the principal may not renew it, or if it has expired.
     """
     _must_be_changed_by(token, principal)
     if token.has_expired(now_ms):
@@ -91,8 +91,8 @@ def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, no
 
 
 def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) -> Token | None:
-    """Return the token with an expiry `period_ms` from now, as the principal requests. A negative period
-    returns None, to delete the token immediately. Raises KafkaError.
+    """Return the token with an expiry time `period_ms` from now, or None, to delete it, if the period is
+    negative. Raises KafkaError if the principal may not change it, or if it has expired.
     """
     _must_be_changed_by(token, principal)
     if period_ms < 0:
@@ -136,12 +136,11 @@ _INT64_MIN: Final = -INT64_MAX - 1
 
 
 def path_of(token_id: str) -> str:
-    """Return the path of the token's node."""
     return f"{TOKENS}/{token_id}"
 
 
 def encode_token(token: Token) -> bytes:
-    """Return the payload of the node at `path_of`: version 3, with the fields in Kafka's order."""
+    """Encode a token for its node: version 3, with the fields in Kafka's order."""
     return encode_json(
         {
             "issueTimestamp": token.issued_ms,
@@ -157,7 +156,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """Parse a token of version 1 to 3. Before version 3, the requester is the owner. Raises MalformedNode."""
+    """Decode a token. Before version 3, the requester is the owner. Raises MalformedNode if it is invalid."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
@@ -190,12 +189,11 @@ def _time_ms(values: NodeObject, field: str) -> int:
 
 
 def encode_change(token_id: str) -> bytes:
-    """Return the payload of a notice."""
     return token_id.encode()
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """Return the token ID in a notice. Raises MalformedNode."""
+    """Return the token ID in a notice. Raises MalformedNode if the notice is invalid."""
     token_id = (data or b"").decode(errors="replace")
     if not znodes.is_name(token_id):
         raise MalformedNode(path, f"{token_id!r:.80} is not a token ID")

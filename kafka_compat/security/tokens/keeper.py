@@ -41,13 +41,13 @@ _NO_TOKEN: Final = "the token cannot be used"
 
 
 class Issued(NamedTuple):
-    """A token with its secret."""
+    """A token with its secret (`hmac`)."""
 
     token: Token
     hmac: bytes
 
     def __repr__(self) -> str:
-        """Return a text without the secret, because it may be logged."""
+        """Omit the secret, because the text may be logged."""
         return f"Issued({self.token!r})"
 
 
@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """Cached copy of the tokens in the metadata store, and changes to the tokens."""
+    """A cached copy of the tokens in the metadata store, through which they are also changed."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
@@ -91,7 +91,7 @@ class Keeper:
         self._ids: dict[bytes, str] = {}
         """Maps secrets to token IDs, because clients identify tokens by secret."""
         self._unprepared: list[_Known] = []
-        """Tokens created by other brokers. Their credentials are computed with the lowest priority."""
+        """Tokens read from the store, whose credentials have not been computed yet."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
@@ -104,11 +104,11 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all tokens, and follow later changes. Raises MetadataStoreError."""
+        """Read all tokens, and follow later changes. Raises MetadataStoreError if they cannot be read."""
         await self._following.start()
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """Return the credential of a token for a SCRAM mechanism, and the token's owner."""
+        """Return a token's SCRAM credential and its owner, or None if the token is unknown."""
         known = self._known.get(token_id)
         if known is None:
             return None
@@ -119,12 +119,12 @@ class Keeper:
         """Return all tokens, including expired tokens that have not been removed yet."""
         return [Issued(known.token, known.hmac) for known in self._known.values()]
 
-    # Each of these methods raises KafkaError.
+    # The following methods raise KafkaError if a change is rejected or cannot be stored.
 
     async def create(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
     ) -> Issued:
-        """Create a token (see `delegation_token.issued`). Too many renewers are rejected."""
+        """Create a token (see `delegation_token.issued`). A token with too many renewers is rejected."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
@@ -157,7 +157,6 @@ class Keeper:
         return token.expires_ms
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
-        """Apply `change` to a token, and store the result."""
         with store_errors_mapped():
             async with self._lock:
                 for _ in range(WRITES_MAX):
@@ -204,7 +203,7 @@ class Keeper:
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """Write the node, and return its new version, if it has one."""
+        """Write a token's node and a notice, and return the node's new version."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
