@@ -66,7 +66,7 @@ class BrokerChannels:
         self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
-        """Add queues for new brokers, and remove queues for brokers that left or registered again."""
+        """Add queues for new brokers, and remove queues for brokers that left or reregistered."""
         alive = {broker.broker_id: broker for broker in brokers}
         for broker_id, channel in list(self._channels.items()):
             known = alive.get(broker_id)

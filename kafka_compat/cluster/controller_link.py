@@ -54,8 +54,8 @@ class ControllerLink:
             task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Send a request, and return the controller's response. The request is resent until a broker that is
-        the controller responds.
+        """Send a request, and return the controller's response. The request is resent until the active
+        controller responds.
         """
         while True:
             controller_id = self._service.controller_id

@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class TopicUpdate(NamedTuple):
-    """New states of partitions of one topic."""
+    """New states of one topic's partitions."""
 
     name: str
     topic_id: UUID

@@ -151,7 +151,7 @@ class Roster:
         )
 
     def snapshots(self, protocol: str | None, assignments: dict[str, bytes]) -> tuple[MemberSnapshot, ...]:
-        """Return all members in storage form, each with its assignment."""
+        """Return snapshots of all members, each with its assignment."""
         return tuple(
             MemberSnapshot(
                 member.member_id,

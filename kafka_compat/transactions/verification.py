@@ -46,7 +46,7 @@ class Coordinators(Protocol):
 
 
 class LocalCoordinators:
-    """The coordinators on this broker. They are the only ones of a standalone broker."""
+    """The coordinators on this broker. A standalone broker has no others."""
 
     def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
         self._coordinator = coordinator

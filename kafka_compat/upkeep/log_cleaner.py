@@ -1,5 +1,5 @@
 """Compaction scheduler of one broker: selects the dirtiest log, starts a child process that cleans it, and
-installs the result.
+installs the cleaned segments.
 
 Rules
 1. A child works on one log at a time, and up to log.cleaner.threads children may run. The dirtiest log is
