@@ -1,0 +1,111 @@
+"""What differs between our response and a genuine broker's to the same request.
+
+Lists are compared in order, except those in UNORDERED. A message must be there exactly when genuine Kafka
+has one, except for the errors in MESSAGES_OF_OURS, and must have its words, except for those in OWN_WORDS.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+ZERO_UUID = uuid.UUID(int=0)
+
+UNORDERED: Final[dict[tuple[ApiKey, str], str]] = {}
+"""Lists that genuine Kafka sends in the order of a hash map, by API and field, to the map."""
+
+MESSAGES_OF_OURS: Final[dict[tuple[ApiKey, int], str]] = {}
+"""Errors whose message only our response has, by API and error code, to the reason."""
+
+OWN_WORDS: Final = {
+    r"This most likely occurs because of a request being malformed": "does not name the problem",
+    r".*HashMap\(": "a Scala collection as it prints itself",
+    r".*%20": "a name as it stands in ZooKeeper",
+    r"Request Request\(": "a whole request as it prints itself",
+}
+"""Genuine Kafka's messages for which ours has other words, as patterns from their start, to the reason."""
+
+_OWN_WORDS = re.compile("|".join(OWN_WORDS))
+_TIME = re.compile(r"\d{13,}")
+
+
+def whole_batches(records: bytes) -> bytes:
+    """The records up to the last whole batch: a cut one at the end is legal, and clients ignore it."""
+    end = 0
+    while end + 12 <= len(records):
+        after = end + 12 + int.from_bytes(records[end + 8 : end + 12], "big")
+        if after > len(records):
+            break
+        end = after
+    return records[:end]
+
+
+def _without_times(message: str | None) -> str | None:
+    return message if message is None else _TIME.sub("(time)", message)
+
+
+_MASKS: dict[str, Callable[[Any], Any]] = {
+    "topic_id": lambda value: value != ZERO_UUID,
+    "cluster_id": lambda value: value is not None,
+    "host": lambda value: bool(value),
+    "port": lambda value: value > 0,
+    "error_message": _without_times,
+    "batch_index_error_message": _without_times,
+    "log_dir": lambda value: bool(value),
+    "total_bytes": lambda value: value > 0,
+    "usable_bytes": lambda value: value > 0,
+    "session_id": lambda value: value != 0,
+    "producer_id": lambda value: value >= 0,
+    "member_id": lambda value: bool(value),
+    "leader": lambda value: bool(value),
+    "client_host": lambda value: bool(value),
+    "records": lambda value: value if value is None else whole_batches(value),
+}
+"""Ids and places that every broker chooses for itself: only whether they are there is compared. Messages lose
+their times.
+"""
+
+
+def neutral(answer: Any, api_key: ApiKey, name: str = "") -> Any:
+    """The answer without what brokers choose for themselves; `name` is its field's."""
+    if name in _MASKS:
+        return _MASKS[name](answer)
+    if isinstance(answer, dict):
+        return {field: neutral(value, api_key, field) for field, value in answer.items()}
+    if isinstance(answer, list):
+        return in_order([neutral(item, api_key) for item in answer], api_key, name)
+    return answer
+
+
+def in_order(items: list[Any], api_key: ApiKey, name: str) -> list[Any]:
+    """The items of the list `name` as they came, or sorted where their order has no meaning."""
+    return sorted(items, key=repr) if (api_key, name) in UNORDERED else items
+
+
+def differences(ours: Any, genuine: Any, api_key: ApiKey, path: str = "") -> Iterator[str]:
+    """Where two neutral answers differ, one line each."""
+    if isinstance(ours, dict) and isinstance(genuine, dict):
+        for field in genuine:
+            if field != "error_message" or not _messages_may_differ(ours, genuine, api_key):
+                yield from differences(ours.get(field), genuine[field], api_key, f"{path}.{field}")
+    elif isinstance(ours, list) and isinstance(genuine, list) and len(ours) == len(genuine):
+        for index, (mine, theirs) in enumerate(zip(ours, genuine, strict=True)):
+            yield from differences(mine, theirs, api_key, f"{path}[{index}]")
+    elif ours != genuine:
+        yield f"{path}: ours {_short(ours)}, genuine {_short(genuine)}"
+
+
+def _messages_may_differ(ours: Any, genuine: Any, api_key: ApiKey) -> bool:
+    mine, theirs = ours.get("error_message"), genuine["error_message"]
+    if theirs is None:
+        return (api_key, ours.get("error_code")) in MESSAGES_OF_OURS
+    return bool(mine) and _OWN_WORDS.match(theirs) is not None
+
+
+def _short(value: Any) -> str:
+    text = f"{len(value)} bytes {value[:80].hex()}" if isinstance(value, bytes) else repr(value)
+    return text if len(text) < 300 else f"{text[:300]}…"
