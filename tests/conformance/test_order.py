@@ -5,6 +5,7 @@ Each request names many things that exist, in no sorted order, and unknown ones 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.conformance.group_requests import join, ready_group
 from tests.conformance.record_requests import fill
 from tests.conformance.transactional import Transactional
 from tests.conformance.wire import Plain
+from tests.support.process import wait_until
 
 MIXED = (4, 0, 6, 2, 5, 1, 3)
 PARTITIONS = (2, 0, 7, 1)
@@ -53,6 +55,12 @@ def by_index(topics: list[str], name: str = "name", indexes: str = "partition_in
     return [{name: topic, indexes: list(PARTITIONS)} for topic in topics]
 
 
+def ids_of(pair: Pair, topics: list[str]) -> dict[str, dict[str, uuid.UUID]]:
+    """By topic and side; an unknown topic has an id that no topic has."""
+    nowhere = dict.fromkeys(pair.sides, uuid.UUID(int=77))
+    return {name: nowhere if name.startswith("absent") else pair.ids(name) for name in topics}
+
+
 def test_created_and_deleted_topics_are_in_order(pair: Pair) -> None:
     names = mixed([pair.name() for _ in MIXED])
     settings = ("retention.ms", "cleanup.policy", "flush.ms", "index.interval.bytes", "segment.bytes")
@@ -72,7 +80,7 @@ def test_created_and_deleted_topics_are_in_order(pair: Pair) -> None:
     pair.same(ApiKey.CREATE_PARTITIONS, more | {"validate_only": True})
     pair.same(ApiKey.CREATE_PARTITIONS, more, (3,))
     names.insert(3, pair.name("absent"))
-    pair.same(ApiKey.DELETE_TOPICS, {"topic_names": [*names, names[0]], "timeout_ms": 15_000}, (5,))
+    pair.same(ApiKey.DELETE_TOPICS, {"topic_names": names, "timeout_ms": 15_000}, (5,))
 
 
 def test_topics_deleted_by_id_are_in_order(pair: Pair) -> None:
@@ -89,8 +97,11 @@ def test_metadata_is_in_order(pair: Pair, topics: list[str]) -> None:
     asked = [{"name": name} for name in [*topics[:5], "a/b", *topics[5:]]]
     request = {"topics": asked, "allow_auto_topic_creation": False}
     pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, 4))
-    ids = {name: pair.ids(name) for name in topics}
-    by_id = lambda side: {"topics": [{"topic_id": ids[name][side], "name": None} for name in topics]}  # noqa: E731
+    ids = ids_of(pair, topics)
+
+    def by_id(side: str) -> Plain:
+        return {"topics": [{"topic_id": ids[name][side], "name": None} for name in topics]}
+
     pair.same(ApiKey.METADATA, by_id, (12,))
     wide = pair.topic(20)
     pair.same(ApiKey.METADATA, {"topics": [{"name": wide}], "allow_auto_topic_creation": False})
@@ -113,7 +124,7 @@ def fetched(topics: list[str]) -> list[Plain]:
 def test_fetched_partitions_are_in_order(pair: Pair, topics: list[str]) -> None:
     request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "session_epoch": -1}
     pair.same(ApiKey.FETCH, request | {"topics": fetched(topics)}, pair.versions(ApiKey.FETCH, 4, 12))
-    ids = {name: pair.ids(name) for name in topics}
+    ids = ids_of(pair, topics)
 
     def by_id(side: str) -> Plain:
         named = [{**wanted, "topic_id": ids[wanted["topic"]][side]} for wanted in fetched(topics)]
@@ -178,16 +189,15 @@ def test_committed_offsets_are_in_order(pair: Pair, topics: list[str]) -> None:
         committed = by_partition(topics, committed_offset=1, committed_metadata="m")
         pair.same(ApiKey.OFFSET_COMMIT, {"group_id": group, "topics": committed}, (version,))
     wanted = by_index(topics)
-    one = {"group_id": group, "require_stable": False}
+    one: Plain = {"group_id": group, "require_stable": False}
     for asked in (wanted, None):
         versions = pair.versions(ApiKey.OFFSET_FETCH, 1 if asked else 2, 7)
         pair.same(ApiKey.OFFSET_FETCH, one | {"topics": asked}, versions)
     groups = [ready_group(pair) for _ in MIXED]
-    several = [{"group_id": name, "topics": wanted} for name in mixed([*groups[1:], group])]
     versions = pair.versions(ApiKey.OFFSET_FETCH, 8)
-    pair.same(ApiKey.OFFSET_FETCH, {"groups": several, "require_stable": False}, versions)
-    several = [{"group_id": name, "topics": None} for name in mixed([*groups[1:], group])]
-    pair.same(ApiKey.OFFSET_FETCH, {"groups": several, "require_stable": False}, versions)
+    for asked in (wanted, None):
+        several = [{"group_id": name, "topics": asked} for name in mixed([*groups[1:], group])]
+        pair.same(ApiKey.OFFSET_FETCH, {"groups": several, "require_stable": False}, versions)
     deleted = [{"partition_index": index} for index in PARTITIONS]
     forgotten = [{"name": topic, "partitions": deleted} for topic in topics]
     pair.same(ApiKey.OFFSET_DELETE, {"group_id": group, "topics": forgotten})
@@ -207,12 +217,23 @@ def test_groups_are_in_order(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_GROUPS, {"groups_names": names})
 
 
+def await_coordinators(pair: Pair, ids: list[str]) -> None:
+    """Wait until no transactional id's part of the transaction log is still loaded."""
+
+    def loaded() -> bool:
+        answers = pair.both(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ids})
+        return all(state["error_code"] == 105 for answer in answers for state in answer["transaction_states"])
+
+    wait_until(loaded, 30, "the transaction coordinators")
+
+
 def test_partitions_of_a_transaction_are_in_order(pair: Pair, topics: list[str]) -> None:
     one = Transactional(pair)
     group = ready_group(pair)
     known = [name for name in topics if not name.startswith("absent")]
     one.init()
     ids = mixed([f"{one.id}-{number}" for number in MIXED])
+    await_coordinators(pair, ids)
     pair.same(ApiKey.DESCRIBE_TRANSACTIONS, {"transactional_ids": ids})
     offsets = by_partition(topics, committed_offset=1, committed_metadata="m")
 
