@@ -14,6 +14,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kafka_compat.storage.errors import MessageTooLarge, NotOneBatch, ProducerError, RecordListTooLarge
 
 if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
@@ -39,6 +40,8 @@ _ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
 """Errors of batches that Kafka rejects before it accesses the log."""
+_ERRORS_WITHOUT_MESSAGE: Final = (MessageTooLarge, RecordListTooLarge, ProducerError)
+"""Errors of valid batches: without a message, clients show Kafka's, which users and scripts know."""
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
@@ -55,8 +58,9 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
     """The response for an exception raised by an append."""
-    answer = refused(index, code_of(error), str(error) or None)
-    if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
+    message = None if isinstance(error, _ERRORS_WITHOUT_MESSAGE) else str(error) or None
+    answer = refused(index, code_of(error), message)
+    if answer.error_code not in _ERRORS_WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         answer.log_start_offset = log_start_offset
     for batch_index, message in getattr(error, "record_errors", ()):
         answer.record_errors.append(

@@ -59,6 +59,7 @@ UNORDERED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.OFFSET_DELETE, "topics"): _REFUSED_FIRST,
     (ApiKey.OFFSET_DELETE, "partitions"): _REFUSED_FIRST,
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, "entries"): "a Scala Map by entity",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "values"): "a Java Properties by key",
     (ApiKey.ALTER_CLIENT_QUOTAS, "entries"): "a Java HashMap by entity",
     (ApiKey.ALTER_CLIENT_QUOTAS, "entity"): "a Java HashMap by type",
     (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "results"): "a Scala Map by user",
@@ -68,13 +69,23 @@ UNORDERED: Final[dict[tuple[ApiKey, str], str]] = {
 
 _SINCE_KRAFT: Final = "Kafka 4.1 has one, 3.9.1 with ZooKeeper has not"
 
+_OF_THE_BATCH: Final = "says what is wrong with a malformed batch, for authors of clients"
+
 MESSAGES_OF_OURS: Final[dict[tuple[ApiKey, int], str]] = {
+    (ApiKey.PRODUCE, ErrorCode.CORRUPT_MESSAGE): _OF_THE_BATCH,
+    (ApiKey.PRODUCE, ErrorCode.INVALID_RECORD): _OF_THE_BATCH,
     (ApiKey.DELETE_TOPICS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION): _SINCE_KRAFT,
+    (ApiKey.DELETE_TOPICS, ErrorCode.UNKNOWN_TOPIC_ID): _SINCE_KRAFT,
+    (ApiKey.DELETE_TOPICS, ErrorCode.INVALID_REQUEST): _SINCE_KRAFT,
 }
 """Errors whose message only our response has, by API and error code, to the reason."""
 
 OWN_WORDS: Final = {
     r"This most likely occurs because of a request being malformed": "does not name the problem",
+    r"Invalid magic found in record: ": "the same in our words",
+    r"Record size -?\d+ is less than": "the same in our words",
+    r"This server does not host this topic ID": "the same in our words",
+    r"You may not specify both topic name and topic id": "the same in our words",
     r".*HashMap\(": "a Scala collection as it prints itself",
     r".*%20": "a name as it stands in ZooKeeper",
     r"Request Request\(": "a whole request as it prints itself",
