@@ -34,7 +34,7 @@ _MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""Versions 1 to 3 always have a message, later versions only with an error."""
+"""Versions 1 to 3 always have a message, later versions only with INVALID_REQUEST."""
 
 
 class _Found(NamedTuple):
@@ -82,7 +82,7 @@ def _answers(
                 Coordinator(
                     key=key,
                     error_code=found.error,
-                    error_message=_MESSAGES[found.error] if found.error else "",
+                    error_message=_MESSAGES[found.error] if found.error is ErrorCode.INVALID_REQUEST else "",
                     node_id=found.node_id,
                     host=found.host,
                     port=found.port,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
-from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -115,7 +115,7 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
         ):
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             request.topic_data = []
-            return [_denied(topic, code, STANDARD_MESSAGES[code]) for topic in asked]
+            return [_denied(topic, code) for topic in asked]
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     allowed: list[TopicProduceData] = []
     answers: list[TopicProduceResponse] = []
@@ -130,9 +130,9 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
     return answers
 
 
-def _denied(topic: TopicProduceData, code: ErrorCode, message: str | None = None) -> TopicProduceResponse:
+def _denied(topic: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
     return TopicProduceResponse(
         name=topic.name,
         topic_id=topic.topic_id,
-        partition_responses=[refused(data.index, code, message) for data in topic.partition_data],
+        partition_responses=[refused(data.index, code) for data in topic.partition_data],
     )

@@ -23,7 +23,7 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_read import DelayedRead
-from kafka_compat.replication.fetch_reader import FetchReader, ReadResult, has_known_topic
+from kafka_compat.replication.fetch_reader import FetchReader, ReadResult
 from kafka_compat.replication.fetch_response import (
     FIRST_VERSION_WITH_FORMAT_2,
     PARTITIONS_AT_ONCE,
@@ -192,7 +192,7 @@ class DelayedFetch:
         if plan.is_outdated:
             return self._outdated()
         if result.unknown:
-            result.found += sorted(result.unknown, key=has_known_topic)
+            result.add_unknown(is_follower=self.is_follower)
         if quotas is not None:
             throttle_ms = quotas.fetched(self._ctx, response_bytes(plan, result))
             if throttle_ms > 0:
@@ -204,7 +204,7 @@ class DelayedFetch:
         if plan.is_outdated:
             return self._outdated()
         if result.unknown:
-            result.found += sorted(result.unknown, key=has_known_topic)
+            result.add_unknown(is_follower=self.is_follower)
         if quotas is not None:
             size_bytes = yield from response_bytes_in_steps(plan, result)
             throttle_ms = quotas.fetched(self._ctx, size_bytes)

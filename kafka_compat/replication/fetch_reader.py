@@ -10,8 +10,7 @@ Rules
 3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
-5. In the response, partitions of unknown topic IDs and then other unknown partitions follow the others, as in
-   Apache Kafka.
+5. In the response, unknown partitions follow the others: for consumers, those of unknown topic IDs first.
 """
 
 from __future__ import annotations
@@ -59,10 +58,11 @@ class ReadResult:
         self.is_urgent = False
         """Whether the response must be sent now, because a partition has an error or has diverged."""
 
-
-def has_known_topic(unknown: Found) -> bool:
-    """The sort key of an unknown partition, by rule 5."""
-    return unknown[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID
+    def add_unknown(self, *, is_follower: bool) -> None:
+        """Add the unknown partitions to the others, by rule 5."""
+        if not is_follower:
+            self.unknown.sort(key=lambda part: part[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+        self.found += self.unknown
 
 
 class FetchReader:
