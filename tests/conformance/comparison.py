@@ -53,6 +53,7 @@ UNORDERED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.DESCRIBE_LOG_DIRS, "topics"): "a Java ConcurrentHashMap by topic and partition",
     (ApiKey.DESCRIBE_LOG_DIRS, "partitions"): "a Java ConcurrentHashMap by topic and partition",
     (ApiKey.CREATE_PARTITIONS, "results"): "a Scala Map by topic",
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, "tokens"): "a Java ConcurrentHashMap by token id",
     (ApiKey.ELECT_LEADERS, "replica_election_results"): _BY_PARTITION,
     (ApiKey.ELECT_LEADERS, "partition_result"): _BY_PARTITION,
     (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "responses"): _BY_PARTITION,
