@@ -31,6 +31,8 @@ UNORDERED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.OFFSET_COMMIT, "partitions"): _REFUSED_FIRST,
     (ApiKey.OFFSET_FETCH, "topics"): _BY_PARTITION,
     (ApiKey.OFFSET_FETCH, "partitions"): _BY_PARTITION,
+    (ApiKey.JOIN_GROUP, "members"): "a Scala Map by member id",
+    (ApiKey.DESCRIBE_GROUPS, "members"): "a Scala Map by member id",
     (ApiKey.LIST_GROUPS, "groups"): "a Java ConcurrentHashMap by group",
     (ApiKey.DELETE_GROUPS, "results"): "a Scala Map by group",
     (ApiKey.CREATE_TOPICS, "configs"): _CONFIGS,
