@@ -13,7 +13,7 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
-from tests.conformance.differential import Pair
+from tests.conformance.differential import Pair, Side
 from tests.conformance.group_requests import join, ready_group
 from tests.conformance.record_requests import fill
 from tests.conformance.transactional import Transactional
@@ -237,7 +237,7 @@ def test_partitions_of_a_transaction_are_in_order(pair: Pair, topics: list[str])
     pair.same(ApiKey.DESCRIBE_TRANSACTIONS, {"transactional_ids": ids})
     offsets = by_partition(topics, committed_offset=1, committed_metadata="m")
 
-    def add(names: list[str], version: int, partitions: tuple[int, ...] = PARTITIONS) -> None:
+    def adding(names: list[str], version: int, partitions: tuple[int, ...]) -> Side:
         def sided(side: str) -> Plain:
             wanted = [{"name": name, "partitions": list(partitions)} for name in names]
             found = one.identity(side)
@@ -246,11 +246,15 @@ def test_partitions_of_a_transaction_are_in_order(pair: Pair, topics: list[str])
             old = {f"v3_and_below_{field}": value for field, value in found.items()}
             return old | {"v3_and_below_topics": wanted}
 
-        pair.same(ApiKey.ADD_PARTITIONS_TO_TXN, sided, (version,))
+        return sided
 
     for version in (0, 3, 4):
-        add(topics, version)
-        add(known, version, (2, 0, 1))
+        pair.same(ApiKey.ADD_PARTITIONS_TO_TXN, adding(topics, version, PARTITIONS), (version,))
+        added = adding(known, version, (2, 0, 1))
+        pair.same(ApiKey.ADD_PARTITIONS_TO_TXN, added, (version,))
+        # In the order of the request, unless a partition is refused.
+        ours, genuine = pair.both(ApiKey.ADD_PARTITIONS_TO_TXN, version, added)
+        assert ours == genuine
     pair.same(ApiKey.ADD_OFFSETS_TO_TXN, lambda side: one.identity(side) | {"group_id": group}, (3,))
     pair.same(
         ApiKey.TXN_OFFSET_COMMIT,
