@@ -1,8 +1,8 @@
 """Time as an object, so that tests and simulations can control it.
 
-There are two clocks, because the time of day jumps when an operator or NTP sets it. The time of day is for
-what is reported or stored: record timestamps, time-based retention, transaction start times. Durations and
-deadlines use the monotonic clock.
+There are two clocks, because the time of day jumps when an operator or NTP sets it. Reported and stored
+times, such as record timestamps and transaction start times, and time-based retention use the time of day.
+Durations and deadlines use the monotonic clock.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """Return the function's result, or raise its exception. The thread does not delay process exit."""
+    """Run the function in a daemon thread, which does not delay process exit. Return or raise its result."""
     return await _begin(function)
 
 
@@ -24,7 +24,7 @@ def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
-    # Ignore the result if the loop was closed in the meantime.
+    # The loop may have been closed before the function returned. Drop the result in this case.
     with contextlib.suppress(RuntimeError):
         try:
             result = function()
@@ -32,7 +32,7 @@ def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asy
             loop.call_soon_threadsafe(_fail, future, error)
         else:
             loop.call_soon_threadsafe(_succeed, future, result)
-    # Its error's traceback refers to this frame: without this, only the garbage collector would free both.
+    # Delete the future to break a reference cycle: the traceback of its error refers to this frame.
     del future
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class HungUp(Exception):
-    """Disconnects the caller without a response, as Kafka closes the connection of such a client."""
+    """Raised to disconnect the caller without a response, where Kafka closes the connection."""
 
 
 class Cancelable(Protocol):
@@ -17,12 +17,12 @@ class Cancelable(Protocol):
 
 
 class Deferred:
-    """The later response to a request. It is completed exactly once: with a response, with None if the
-    request expects none, or by `hang_up`.
+    """The response to a request whose handler has returned. It is completed exactly once: with a response,
+    with None if the request expects none, or by `hang_up`.
 
-    The caller registers a callback by `when_done`. If the response is no longer needed, the caller may
-    `cancel` it, and it is never completed. If `is_serial`, later requests from the same caller wait until the
-    response is released or completed.
+    The caller registers a callback with `when_done`. If the response is no longer needed, the caller may
+    `cancel` it, and it is never completed. If `is_serial`, later requests from the same caller wait until
+    `release` is called or the response is completed.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Deferred:
     )
 
     def __init__(self, work: Cancelable | None = None, is_serial: bool = False) -> None:
-        """`cancel` also cancels `work`. Without `work`, the work continues and its response is dropped."""
+        """`cancel` also cancels `work`. If `work` is None, the work continues and its response is dropped."""
         self.work = work
         self.is_serial = is_serial
         self.is_done = False
@@ -59,7 +59,7 @@ class Deferred:
         self._on_release: Callable[[], None] | None = None
 
     def complete(self, response: Any) -> None:
-        """Set the response; None if the request expects none."""
+        """Set the response, or None if the request expects none."""
         if self.is_done:
             if self.is_canceled:
                 return
@@ -75,7 +75,7 @@ class Deferred:
 
     def _end(self) -> None:
         self.is_done = True
-        # Drop the reference to the object that works on the response, because it refers back to the response.
+        # Break a reference cycle: the object that works on the response refers to this object.
         self.work = None
         done = self._on_done
         self._on_done = None
@@ -93,14 +93,14 @@ class Deferred:
             released()
 
     def when_done(self, done: Callable[[Deferred], None]) -> None:
-        """Register a callback for the completion; it is called at once if the response is complete."""
+        """Register a callback for the completion, called at once if the response is already complete."""
         if self.is_done:
             done(self)
         else:
             self._on_done = done
 
     def when_released(self, released: Callable[[], None]) -> None:
-        """Register a callback for when later requests may be served; called at once if they may be now."""
+        """Register a callback for `release`, called at once if later requests may already proceed."""
         if self.is_serial:
             self._on_release = released
         else:
@@ -118,7 +118,7 @@ class Deferred:
                 work.cancel()
 
     def follow(self, other: Deferred) -> None:
-        """Complete like `other`, and release later requests when `other` does."""
+        """Complete this response when `other` is completed, and release later requests when `other` does."""
         if self.is_canceled:
             other.cancel()
             return

@@ -1,4 +1,4 @@
-"""The mapping of exceptions to Kafka's error codes."""
+"""Mapping of exceptions to Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """Return the error code for a client; UNKNOWN_SERVER_ERROR for an unexpected exception."""
+    """Return the error code for a client, or UNKNOWN_SERVER_ERROR for an unexpected exception."""
     if isinstance(error, KafkaError):
         return error.code
     for cause in type(error).__mro__:
@@ -59,12 +59,12 @@ def code_of(error: Exception) -> ErrorCode:
 
 
 def as_kafka_error(error: Exception, what: str) -> KafkaError:
-    """The error for a client: its code, and a message if known. The client gets no details of unexpected
-    exceptions, or of a node of the store that this broker may not change; those errors are logged for
-    operators, as a failure of `what`.
+    """Convert an exception to an error for the client, with a message if the client may see it. The client
+    gets no details of unexpected exceptions, or of metadata store nodes that this broker must not change;
+    such errors are logged under `what`, the name of the failed operation.
 
-    Returns a new exception, because the traceback of `error` refers to the frames of its handlers: if one of
-    them kept `error`, only the garbage collector would free both.
+    Returns a new exception. The traceback of `error` refers to the frames of its handlers, and if one of
+    these frames kept `error`, only the garbage collector could free both.
     """
     if isinstance(error, KafkaError):
         return KafkaError(error.code, error.message)
@@ -81,16 +81,16 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """The error message for a setting. Empty rather than null, except for unexpected exceptions."""
+    """Return the error message for a setting: empty rather than null, except for unexpected exceptions."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 
 @contextmanager
 def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
-    """Convert a lost response or session of the metadata store to a retriable KafkaError, and an error of a
-    malformed node to one that names the node.
+    """Convert errors of the metadata store to KafkaError: a lost response or session is retriable, and the
+    message for a malformed node names the node.
 
-    The store may have executed the request. `expired` is the code for the expiry of this broker's session,
+    The store may have executed the request. `expired` is the error code if this broker's session has expired,
     which also ends a controller's term.
     """
     try:

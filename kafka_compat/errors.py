@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The result of a request, or of one topic or partition of it, in a response."""
+    """The result of a request, or of one topic or partition in a request."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -146,11 +146,11 @@ class ErrorCode(IntEnum):
 
 
 NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
-"""The message of NOT_CONTROLLER."""
+"""The error message for NOT_CONTROLLER."""
 
 
 def known_code(number: int) -> ErrorCode:
-    """Return the error code with this number; UNKNOWN_SERVER_ERROR for an unknown number."""
+    """Return the error code with this number, or UNKNOWN_SERVER_ERROR for an unknown number."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -167,7 +167,7 @@ class KafkaError(Exception):
 
 
 class StartupError(Exception):
-    """The broker cannot start; the message states the reason and a remedy. Nothing was changed."""
+    """Raised if the broker cannot start, with nothing changed. The message states the reason and a remedy."""
 
 
 STANDARD_MESSAGES = {

@@ -1,13 +1,13 @@
-"""The HTTP client used for OAuth token issuers, schema registries, metrics receivers and the control API.
+"""HTTP client for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
 1. Only http and https are supported. A redirect is followed only for a GET and within the scheme, as in Java.
-2. An exchange ends at its timeout, even if the server still sends data, or when the caller is canceled.
-3. A response has at most `RESPONSE_BYTES_MAX`, unless the caller trusts the server.
+2. An exchange ends at its timeout, even if the server is still sending data, or when the caller is canceled.
+3. A response may have at most `RESPONSE_BYTES_MAX` bytes, unless the caller trusts the server.
 
 It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers without an
 HTTP listener need it too, tests call it without an event loop, and TLS handshakes and name lookups do not
-block the loop.
+block the event loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class Unreachable(ConnectionError):
-    """The server returned no usable response. `status` is the HTTP status, if the server sent one."""
+    """Raised if the server returns no usable response. `status` is the HTTP status, if there was one."""
 
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
@@ -38,13 +38,13 @@ class Unreachable(ConnectionError):
 
 
 class Place(NamedTuple):
-    """A server and path for requests, and the TLS context to authenticate the server (None: plain HTTP)."""
+    """A server and path for requests, and the TLS context that authenticates it (None: plain HTTP)."""
 
     url: str
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """A path on the same server, below the path of its URL."""
+        """Return a path on the same server, below the path of this URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 
@@ -72,8 +72,8 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> bytes:
-    """Send a GET, or a POST if there is a body, and return the body of the response. Raises Unreachable, also
-    for any status but 200 and 201.
+    """Send a GET request, or a POST request if there is a body, and return the body of the response. Raises
+    Unreachable for connection errors, timeouts, and any status except 200 and 201.
     """
     exchange = _Exchange(where, "GET" if body is None else "POST", body, headers or {}, timeout_s)
     try:
@@ -92,12 +92,12 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """Return the response of a trusted server, with any status and size. Synchronous. Raises Unreachable."""
+    """Return a trusted server's response, whatever its status and size. Synchronous. Raises Unreachable."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 
 class _Exchange:
-    """One request. `abort` cancels it from another thread."""
+    """One request and its redirects. `abort` cancels it from another thread."""
 
     def __init__(
         self,

@@ -1,9 +1,10 @@
-"""A private copy of this package's modules, so that a running broker can import them after an upgrade.
+"""Private copy of this package's modules, so that a running broker can import them after an upgrade.
 
-A broker imports most modules when they are first needed, since importing all of them would take a third of
-its memory and longer than its whole startup. `pip install -U` may remove or replace them meanwhile. A serving
-broker therefore copies its package into an unnamed file of some 7 MB and imports from it; the file is deleted
-with the process. Apache Kafka keeps its jars open to the same effect. Third-party libraries are not copied.
+A broker imports most modules when they are first needed, because importing all would take a third of its
+memory and longer than its whole startup. `pip install -U` may remove or replace them while the broker runs. A
+serving broker therefore copies its package into an unnamed file of about 7 MB, which exists until the process
+exits, and imports from it. Apache Kafka keeps its jars open for this reason. Third-party libraries are not
+copied.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ class _Extent(NamedTuple):
 
 
 class KeptModules:
-    """Finder and loader of the modules in the file of `descriptor`, for sys.meta_path and importlib."""
+    """Finder and loader (for sys.meta_path and importlib) of the modules in the file open as `descriptor`."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._packages: dict[str, _Extent] = {}
-        """Byte ranges of the packages' module lists. The lists stay in the file, as most are never needed."""
+        """Byte ranges of the packages' module lists, which stay in the file because most are never needed."""
         self._extensions: dict[str, _Extent] = {}
         """Byte ranges of the C extensions that are not loaded yet."""
         self._end = 0
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy the modules in steps of less than 1 ms. They are used after the last step. Raises OSError."""
+        """Copy the modules in steps of under 1 ms. Copies are used after the last step. Raises OSError."""
         number = 0
         for package, sources in _sources():
             found = {}
@@ -99,19 +100,17 @@ class KeptModules:
         return _Kept(*found) if found else None
 
     def command(self, module: str, *arguments: str) -> list[str]:
-        """The command line of a process that inherits the descriptor and runs a copied module."""
+        """Return the command line of a process that inherits the descriptor and runs a copied module."""
         this = self._find(__name__)
         assert this is not None
         place = (self.descriptor, *self._index, this.offset, this.size, int(this.is_bytecode))
         return [sys.executable, "-P", "-c", _IN_A_CHILD, *map(str, place), module, *arguments]
 
     def open_index(self, offset: int, size: int) -> None:
-        """Open the copy made by the parent process."""
+        """Use the copy that the parent process made. `offset` and `size` locate its index in the file."""
         index = marshal.loads(self.read(_Extent(offset, size)))
         self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
-
-    # --- imports
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -138,7 +137,7 @@ class KeptModules:
         exec(self._load_code(module.__spec__.loader_state), module.__dict__)
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of a module, as runpy requests it."""
+        """Return the code of a module for runpy."""
         kept = self._find(fullname)
         if kept is None:
             raise ImportError(f"no copy of module {fullname}", name=fullname)
@@ -153,7 +152,7 @@ class KeptModules:
 
 
 class _ExtensionLoader(ExtensionFileLoader):
-    """Loads a C extension from a file in memory, since extensions can only be loaded from files."""
+    """Loads a C extension from a file in memory, because extensions can only be loaded from files."""
 
     _loaded_count = 0
 
@@ -189,12 +188,12 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
-    """The packages that a broker may need, each with the names and files of its modules."""
+    """Yield the packages that a broker may need, each with the names and files of its modules."""
     for folder in sys.modules[PACKAGE].__path__:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # A checkout's second path is its root: enter only the root's two directories of the package.
+            # The second path of a checkout is its root. Enter only the two directories of this package.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
@@ -226,7 +225,7 @@ def _code(path: str) -> tuple[bytes, bool]:
 
 
 kept: KeptModules | None = None
-"""This process's copy, once it is complete."""
+"""The copy made by this process; None until it is complete."""
 
 
 async def keep() -> None:
@@ -243,7 +242,7 @@ async def keep() -> None:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        _log.info("Could not copy the Python modules: %s. Restart the broker after an upgrade", error)
+        _log.info("Could not copy the Python modules: %s. After an upgrade, restart the broker", error)
         return
     kept = keeping
     _log.debug("Kept a copy of the modules of %d packages", len(kept._packages))
@@ -252,7 +251,7 @@ async def keep() -> None:
 def _nameless_file() -> int:
     folder = os.environ.get("TMPDIR") or "/tmp"
     if hasattr(os, "O_TMPFILE"):
-        # Ignore errors, because not every file system supports O_TMPFILE.
+        # Some file systems do not support O_TMPFILE. Create and unlink a named file instead.
         with contextlib.suppress(OSError):
             return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     path = os.path.join(folder, f"{PACKAGE}-modules-{os.getpid()}-{os.urandom(4).hex()}")

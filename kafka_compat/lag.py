@@ -2,11 +2,11 @@
 
 Rules
 1. Lag in records is the end offset of a partition minus the committed offset, as in kafka-consumer-groups. It
-   is negative if the committed offset is beyond the end, as after a topic was recreated.
+   is negative if the committed offset is beyond the end, for example after a topic was recreated.
 2. Lag in time is the age of the first uncommitted record: 0 if there is none, or if its timestamp is in the
    future.
 3. A partition without a committed offset has no lag.
-4. An unknown lag is None, and so is any total that includes one. The total of no partitions is None.
+4. An unknown lag is None, and so is any total that includes it. The total of no partitions is None.
 
 No I/O.
 """
@@ -19,17 +19,17 @@ from typing import TypeVar
 T = TypeVar("T", int, float)
 
 UNKNOWN_MS = -1
-"""Stands for the timestamp of a record without a readable timestamp."""
+"""Used in place of a timestamp that cannot be read."""
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:
-    """Lag in records. `end` is the offset up to which consumers may read."""
+    """Return the lag in records. `end` is the offset up to which consumers may read."""
     return None if committed is None or end is None else end - committed
 
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """Lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is no such
-    record, UNKNOWN_MS if its timestamp is unknown.
+    """Return the lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is
+    no such record, UNKNOWN_MS if its timestamp cannot be read.
     """
     if since_ms is None:
         return 0
@@ -37,19 +37,19 @@ def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
 
 
 def total_records(partitions: Iterable[int | None]) -> int | None:
-    """Total lag in records of several partitions."""
+    """Return the total lag in records of several partitions."""
     known = _all_known(partitions)
     return sum(known) if known else None
 
 
 def longest(partitions: Iterable[T | None]) -> T | None:
-    """Maximum lag in time, in any unit, of several partitions."""
+    """Return the maximum lag in time, in any unit, of several partitions."""
     known = _all_known(partitions)
     return max(known) if known else None
 
 
 def _all_known(values: Iterable[T | None]) -> list[T]:
-    """The values, or an empty list if any of them is unknown."""
+    """Return the values, or an empty list if any value is unknown."""
     known: list[T] = []
     for value in values:
         if value is None:

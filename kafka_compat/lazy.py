@@ -1,4 +1,4 @@
-"""A value created at its first use, so that a broker without consumer groups, for example, starts sooner."""
+"""A value created on first use, so that, for example, a broker without consumer groups starts sooner."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ T = TypeVar("T")
 
 
 class Lazy(Generic[T]):
-    """A value that `make` creates at the first `get`."""
+    """A value that the first call of `get` creates by calling `make`."""
 
     __slots__ = ("_make", "made")
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.made: T | None = None
-        """The value; None before the first `get`. For code that closes or reports it without creating it."""
+        """The value; None before the first `get`. For code that reports or closes it without creating it."""
 
     def get(self) -> T:
         """Return the value, creating it if necessary."""

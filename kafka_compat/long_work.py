@@ -2,17 +2,17 @@
 
 Work that may be long is written as a generator of steps. It yields None to allow other work to run, or a
 function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
-the steps at once as long as they are quick, which nearly all are, and returns their result; the remainder
-becomes a coroutine. If steps end with a coroutine, its result is the result of the steps. A coroutine calls
-`LongWork.begin` itself, and `pause_if_due` between its steps.
+the steps immediately while they are quick, as nearly all are, and returns their result; otherwise it returns
+a coroutine that executes the remaining steps. If steps return a coroutine, they have its result. A coroutine
+calls `LongWork.begin` itself, and `pause_if_due` between its steps.
 
 Rules
 1. A turn lasts TURN_S. All long work of a broker together gets one turn in each pass of the event loop, in
-   order of arrival: a hundred long requests delay a short one hardly more than one does.
-2. At most one function at a time runs in another thread, also in order of arrival. Python runs one thread at
+   order of arrival: a hundred long requests delay a short one hardly more than one long request does.
+2. At most one function runs in another thread at a time, also in order of arrival. Python runs one thread at
    a time, and a computing thread delays the loop by the interpreter's switch interval (5 ms) whenever the
-   loop returns from the kernel; several threads would compete for it. This also bounds the memory used by
-   decompression.
+   loop returns from a system call; several threads would compete for it. The limit also bounds the memory
+   used by decompression.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Steps = Generator[Job | None, Any, T]
 """Long work with a result of type T, as a generator of steps."""
 
 AT_ONCE: Final = 500
-"""Items per step if an item takes almost no time."""
+"""Number of items per step, for items that take almost no time."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
-"""Time that `LongWork.run` continues at once if the turn of this pass is taken."""
+"""Time that `LongWork.run` continues immediately if other work has used the turn of this pass."""
 
 
 def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
@@ -66,8 +66,8 @@ def counted(items: Iterable[T]) -> Steps[Counter[T]]:
 
 
 class LongWork:
-    """The long work of one broker on its event loop. `now_s` is a monotonic clock, time.perf_counter by
-    default.
+    """The scheduler of one broker's long work on its event loop. `now_s` is a monotonic clock,
+    time.perf_counter by default.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] | None = None) -> None:
@@ -75,17 +75,17 @@ class LongWork:
         self._now_s = now_s or time.perf_counter
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
-        """Whether the turn in this pass of the loop is taken."""
+        """Whether other work has already used the turn of this pass of the loop."""
         self._thread_free = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(
         self, steps: Steps[T], before_pause: Callable[[], object] | None = None
     ) -> T | Coroutine[Any, Any, T]:
-        """Return the result of `steps` if they are quick, otherwise a coroutine that returns it.
+        """Execute `steps`. Return their result if they are quick, otherwise a coroutine that returns it.
 
-        `before_pause` is called before this method returns a coroutine, because data used by the steps must
-        outlive the frame.
+        `before_pause` is called before this method returns a coroutine. It can copy data that the steps use
+        and that is valid only until the caller returns.
         """
         now_s = self._now_s
         end_s = now_s() + (QUICK_S if self._taken else TURN_S)
@@ -103,7 +103,7 @@ class LongWork:
             return result
 
     async def finish(self, steps: Steps[T], job: Job | None = None) -> T:
-        """Return the result of `steps`, which paused at `job`."""
+        """Continue `steps`, which paused at `job`, and return their result."""
         turn = await self.begin()
         try:
             while True:
@@ -127,7 +127,7 @@ class LongWork:
         return result
 
     def start(self, steps: Steps[T], done: Callable[[T], object]) -> None:
-        """Run `steps`, and call `done` with their result; at once if they are quick."""
+        """Run `steps`, and call `done` with their result, immediately if the steps are quick."""
         found = self.run(steps)
         if not isinstance(found, Coroutine):
             done(found)
@@ -153,7 +153,7 @@ class LongWork:
         return Turn(self)
 
     async def in_thread(self, job: Callable[[], T]) -> T:
-        """Run `job` in another thread; return its result or raise its exception."""
+        """Run `job` in another thread. Return its result or raise its exception."""
         async with self._thread_free:
             return await self._loop.run_in_executor(None, job)
 
@@ -172,7 +172,7 @@ class LongWork:
         self._loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Start a new pass of the loop with the longest-waiting work."""
+        """Start a new pass: give the next turn to the work that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -183,7 +183,7 @@ class LongWork:
 
 
 class Turn:
-    """The turns of one piece of long work on the loop."""
+    """The turns of one piece of long work on the event loop."""
 
     __slots__ = ("_end_s", "_work")
 

@@ -1,4 +1,4 @@
-"""Command line and environment that run a module of this package in another process."""
+"""Command line and environment to run a module of this package in another process."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def command(module: str, *arguments: str) -> list[str]:
     """Return the command line that runs a module of this package. The process must inherit `descriptors`."""
     if kept_modules.kept is not None:
         return kept_modules.kept.command(module, *arguments)
-    # -P ignores a package called `kafka_compat` in the working directory.
+    # With -P, Python ignores a package called `kafka_compat` in the working directory.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def descriptors() -> list[int]:
-    """The file descriptors that a process started by `command` must inherit."""
+    """Return the file descriptors that a process started by `command` must inherit."""
     return [] if kept_modules.kept is None else [kept_modules.kept.descriptor]
 
 
 def environment() -> dict[str, str]:
-    """The environment in which `command` imports this package."""
+    """Return the environment in which `command` imports this package."""
     root = os.path.dirname(next(iter(kafka_compat.__path__)))
     given = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *(given.split(os.pathsep) if given else [])])}

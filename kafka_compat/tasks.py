@@ -1,11 +1,11 @@
 """Background tasks, each with an owner that is notified of failures and can close it.
 
 Rules
-1. A failing task is logged under its name, immediately rather than when the garbage collector finds it.
-2. The reaction depends on the task: LOG does nothing more, RESTART runs its work again after a pause that
+1. A failure of a task is logged with its name, immediately rather than when the task is garbage collected.
+2. The reaction depends on the task: LOG only logs the failure, RESTART runs the work again after a pause that
    doubles with each failure. CannotGoOn always stops the broker.
-3. Closing an owner cancels its tasks, the youngest first, and waits for each before canceling the next;
-   afterwards no task can be started.
+3. Closing an owner cancels its tasks, the youngest first, and waits for each before canceling the next. After
+   that, no task can be started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""After work has run this long, a failure counts as its first, and the pause starts again at its minimum."""
+"""If the work has run this long, a failure counts as the first one, and the pause is reset to its minimum."""
 
 
 class OnFailure(Enum):
@@ -37,11 +37,11 @@ class OnFailure(Enum):
 
 
 class CannotGoOn(Exception):
-    """Stops the broker (rule 2). The message states the reason."""
+    """Raised by a task to stop the broker (rule 2). The message states the reason."""
 
 
 def _nothing() -> None:
-    """The default for owners whose tasks never raise CannotGoOn."""
+    """Default for owners whose tasks never raise CannotGoOn."""
 
 
 class Background:
@@ -50,8 +50,8 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """None after the task has ended. Otherwise, the error of a canceled task would refer to its frames,
-        and through the frames to an owner that may keep this object.
+        """The asyncio task; None after it has ended, because its error would refer to its frames, and through
+        them to an owner that may keep this object.
         """
 
     @property
@@ -65,7 +65,7 @@ class Background:
             self._task.cancel()
 
     async def wait(self) -> None:
-        """Wait until the task has ended, with any outcome. Canceling the wait does not cancel the task."""
+        """Wait until the task has ended, successfully or not. Canceling the wait does not cancel the task."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -75,7 +75,6 @@ class Background:
         await self.wait()
 
     def ended(self) -> None:
-        """Mark the task as ended."""
         self._task = None
 
 
@@ -83,7 +82,7 @@ class Tasks:
     """The tasks of one owner."""
 
     def __init__(self, end_broker: Callable[[], None] = _nothing, *, sleep: Sleep = asyncio.sleep) -> None:
-        """`end_broker` is called on CannotGoOn. `sleep` waits a number of seconds before a restart."""
+        """`end_broker` is called after CannotGoOn. `sleep` waits a number of seconds before a restart."""
         self._end_broker = end_broker
         self._sleep = sleep
         self._running: dict[Background, None] = {}
@@ -96,7 +95,7 @@ class Tasks:
     def spawn(self, name: str, work: Work, on_failure: OnFailure = OnFailure.LOG) -> Background:
         """Run `work` in the background. `name` identifies it in the log, such as "fetching from broker 2".
 
-        RESTART calls `work` again, so it must determine by itself where to continue.
+        RESTART calls `work` again, so `work` must determine where to continue.
         """
         if self.closed:
             raise RuntimeError(f"{name}: its owner is closed")
@@ -111,7 +110,7 @@ class Tasks:
         background.ended()
 
     async def finish(self) -> None:
-        """Wait for all tasks to end. No more tasks can be started."""
+        """Wait for all tasks to end. No further tasks can be started."""
         self.closed = True
         for background in list(self._running):
             await background.wait()
@@ -146,7 +145,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """Send a request for each item, `most` in parallel. Returns the results. A failure cancels the others."""
+    """Send a request for each item, `most` in parallel. Return the results. A failure cancels the rest."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

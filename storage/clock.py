@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time of day, which stamps records and can jump, and a monotonic clock."""
+    """Two clocks: the time of day, which stamps records and can jump, and a monotonic clock."""
 
     def now_ms(self) -> int:
-        """The time of day: milliseconds since the Unix epoch."""
+        """Return the time of day in milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds on a monotonic clock, for intervals and delays."""
+        """Return the time in milliseconds on a monotonic clock, for intervals and delays."""

@@ -1,4 +1,4 @@
-"""Topic settings that apply to a log. Names are Kafka's topic-level names, with underscores for dots."""
+"""Topic settings that apply to a log, under Kafka's topic-level names with underscores instead of dots."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LogConfig:
     message_downconversion_enable: bool = True
     """Whether records are converted to an old format for Fetch v0 to v3."""
     validate_records: bool = True
-    """Extension: whether the records inside client batches are checked one by one."""
+    """Extension: whether each record in the batches of clients is checked."""
 
     producer_id_expiration_ms: int = DAY_MS
     """The broker setting producer.id.expiration.ms, shared by all logs of the broker."""
@@ -52,8 +52,8 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """The age at which a segment is rolled: segment.ms, but with compaction at most max.compaction.lag.ms
-        (KIP-354).
+        """The age in ms at which a segment is rolled: segment.ms, or max.compaction.lag.ms if that is smaller
+        and the topic is compacted (KIP-354).
         """
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)

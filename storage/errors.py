@@ -1,6 +1,6 @@
 """Exceptions of the log store, one class per cause.
 
-The broker maps each class to one Kafka error code in one place; the number in each docstring is the code that
+One table in the broker maps each class to a Kafka error code. The number in each docstring is the code that
 Apache Kafka returns to clients for that cause.
 """
 
@@ -14,14 +14,14 @@ class StorageError(Exception):
 
 
 class CorruptRecord(StorageError):
-    """Invalid bytes: bad CRC, unknown magic, broken compressed data. Kafka code 2."""
+    """A batch with a wrong CRC, an unknown magic number or broken compressed data. Kafka code 2."""
 
 
 class InvalidRecord(StorageError):
     """A well-formed batch whose content violates a rule. Kafka code 87.
 
-    `record_errors` lists the offending records as (index in the batch, message); Produce v8 and later return
-    them to the client (KIP-467).
+    `record_errors` lists the invalid records as (index in the batch, message). Produce v8 and later return
+    this list to the client (KIP-467).
     """
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
@@ -34,7 +34,7 @@ class NotOneBatch(InvalidRecord):
 
 
 class MisplacedBatch(InvalidRecord):
-    """A batch with impossible offsets, count or sequence, or reserved for brokers. Kafka code 87."""
+    """A batch that is reserved for brokers or has impossible offsets, count or sequence. Kafka code 87."""
 
 
 class InvalidTimestamp(StorageError):
@@ -50,7 +50,7 @@ class UnsupportedCompressionType(StorageError):
 
 
 class MessageTooLarge(StorageError):
-    """A batch above max.message.bytes, or one that decompresses beyond the limit. Kafka code 10."""
+    """A batch that exceeds max.message.bytes, or the limit when decompressed. Kafka code 10."""
 
 
 class RecordListTooLarge(StorageError):
@@ -58,7 +58,7 @@ class RecordListTooLarge(StorageError):
 
 
 class TakesLong(Exception):
-    """The work would exceed the limits of quick work. Not a failure: the caller runs it in another thread."""
+    """A signal that work would take too long here. It is not a failure: the caller uses another thread."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -74,7 +74,7 @@ class OutOfOrderSequence(ProducerError):
 
 
 class InvalidProducerEpoch(ProducerError):
-    """A batch from a producer that was fenced by a newer one. Kafka code 47."""
+    """A batch from a producer that was fenced by a newer producer epoch. Kafka code 47."""
 
 
 class InvalidProducerIdMapping(ProducerError):
@@ -90,7 +90,7 @@ class InvalidTxnState(ProducerError):
 
 
 class CorruptFile(StorageError):
-    """An invalid snapshot, index or checkpoint file. The log is opened without it; the file is rebuilt."""
+    """An invalid snapshot, index or checkpoint file. The log is opened without the file, which is rebuilt."""
 
 
 class LogDirFailure(StorageError):
@@ -98,25 +98,23 @@ class LogDirFailure(StorageError):
 
 
 class RefusedForNow(StorageError):
-    """Base class of errors after which an operation had no effect and may be retried. Kafka code 56, which
-    makes clients retry.
-    """
+    """Base class of errors of operations that had no effect and may be retried. Kafka code 56."""
 
 
 class DiskFull(RefusedForNow):
-    """The disk has no space for the write. Apache Kafka takes the whole directory offline."""
+    """A write for which the disk has no space. Apache Kafka takes the log directory offline."""
 
 
 class OutOfResources(RefusedForNow):
-    """The process is out of file descriptors or memory. This does not indicate a disk failure."""
+    """A shortage of file descriptors or memory in the process, which does not indicate a disk failure."""
 
 
 class NotSettled(RefusedForNow):
-    """A truncation of this log, or the deletion of a log with the same name, is not durable yet."""
+    """A truncation of the log, or a deletion of a log with the same name, that is not durable yet."""
 
 
 class DirectoryExists(StorageError):
-    """The path of a log's directory is in use by another file or directory. Kafka code 56."""
+    """A path for a new partition directory at which a file or directory already exists. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):

@@ -27,30 +27,30 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class File(Protocol):
-    """A file open for reading and for appending. It is closed when the last reference is dropped."""
+    """A file that is open for reading and appending. It is closed when its last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append, and return the number of bytes written; fewer on a full disk or after a signal."""
+        """Append `data`, and return the number of bytes written, fewer on a full disk or after a signal."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
-        """Read `size_bytes` from `position`; fewer only at the end of the file."""
+        """Read `size_bytes` starting at `position`. Fewer bytes are returned only at the end of the file."""
 
     def sync(self) -> None:
-        """Make the bytes and the size durable."""
+        """Make the content and size of the file durable."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Reserve disk space beyond the end without changing the size. A file system may ignore this."""
+        """Reserve disk space beyond the end without changing the file's size. This may have no effect."""
 
     def size(self) -> int: ...
 
     def fileno(self) -> int:
-        """The descriptor, for sendfile. Raises OSError if there is none."""
+        """Return the descriptor, for sendfile. Raises OSError if the file has none."""
 
 
 class FileLock(Protocol):
-    """An exclusive lock on a file, held until released or until the process ends."""
+    """An exclusive lock on a file, which is held until it is released or the process ends."""
 
     def release(self) -> None: ...
 
@@ -62,12 +62,12 @@ class Filesystem(Protocol):
         """Open an existing file for reading and appending."""
 
     def create(self, path: str) -> File:
-        """Create a new, empty file, opened as by `open`."""
+        """Create an empty file, and open it for reading and appending."""
 
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content, not atomically or durably. Other links keep the old content."""
+        """Replace the content, neither atomically nor durably. Other links keep the old content."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         """Replace the file atomically and durably: after a crash it has the old or the new content. A crash
@@ -84,8 +84,8 @@ class Filesystem(Protocol):
         """Create a hard link to a file."""
 
     def unshare(self, path: str) -> None:
-        """If a file has other links, replace it durably by a copy, so that it may be changed. Does nothing
-        for a single link or a missing file.
+        """Durably replace a file that has other hard links with a copy, so that it may be changed in place.
+        Do nothing if the file has no other links or is missing.
         """
 
     def unlink(self, path: str) -> None:
@@ -107,21 +107,21 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """The size in bytes and the modification time in ns of a file or directory. They change with each
-        write to the file, or with each change of the names in the directory.
+        """Return the size in bytes and the modification time in ns. They change with each write to a file,
+        and with each change of the names in a directory.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
 
     def boot_id(self) -> str:
-        """An ID of the current boot of the machine; empty if the system has none."""
+        """Return an ID of the machine's current boot, or an empty string if the system has no boot IDs."""
 
     def lock(self, path: str) -> FileLock | None:
         """Lock the file exclusively, creating it if it is missing. Returns None if it is already locked."""
 
 
 class OsFile:
-    """A descriptor closed with this object, so that a slice being sent keeps a deleted file readable."""
+    """A file descriptor that is closed with this object, so that a slice keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 
@@ -229,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # Hold a lock, because a second thread would find the link already removed.
+        # Serialize calls, because a second thread would find the link already removed.
         with _unsharing:
             self._unshare(path)
 
@@ -311,12 +311,12 @@ class RealFilesystem:
 
 
 def temporary_name(path: str) -> str:
-    """A unique name for a file that will replace `path`."""
+    """Return a unique name for a file that will replace `path`."""
     return f"{path}.{uuid4().hex}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether this is the name of a temporary file that replaces another file, namely `of` if given."""
+    """Whether `name` is the name of a temporary file, and, with `of`, of one that replaces the file `of`."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 

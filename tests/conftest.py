@@ -1,11 +1,11 @@
-"""Fixtures that every test may use: brokers as processes, genuine Kafka beside them, and campaigns.
+"""Fixtures for all tests: brokers as processes, Apache Kafka, and campaigns.
 
 broker          a fresh kafka-compat broker for one test
-start_broker    start_broker({"log.segment.bytes": "1048576"}): a broker with settings of its own
+start_broker    start_broker({"log.segment.bytes": "1048576"}): a broker with these settings
 shared_broker   one kafka-compat broker for the whole run
 genuine         Apache Kafka 3.9.1 with ZooKeeper, one for the whole run
 genuine_41      Apache Kafka 4.1.0 (KRaft), one for the whole run
-campaign        whether the long counts are asked for (--campaign)
+campaign        whether tests run with campaign counts (--campaign)
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.support import servers
 from tests.support.compiled import COMPILED
 from tests.support.servers import IMPATIENT, GenuineKafka, KafkaCompatBroker, StartBroker
 
-# How fast an example is says something of the machine, and of who else uses it.
+# The duration of an example depends on the machine and its load.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
 
 
 DESCRIPTORS_LEFT_MAX = 60
-"""Servers of the whole run that a module starts, and clients of theirs, take some."""
+"""Shared servers that a module starts, and their clients, keep some descriptors open."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,14 +42,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--bootstrap",
         metavar="ADDRESS",
-        help="run tests/clients/test_matrix.py against the brokers that serve there, without genuine Kafka "
-        "beside them; their group.min.session.timeout.ms must be 1000",
+        help="run tests/clients/test_matrix.py against the brokers at this address, without comparing "
+        "Apache Kafka; group.min.session.timeout.ms must be 1000 on the brokers",
     )
 
     parser.addoption(
         "--expect-compiled",
         action="store_true",
-        help="fail unless the form that scripts/compile makes is what is tested",
+        help="fail unless the build of scripts/compile is tested",
     )
 
 
@@ -84,13 +84,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(autouse=True, scope="module")
 def descriptors_given_back() -> Iterator[None]:
-    """Files and sockets that tests leave open make others fail: select() takes no descriptor above 1023."""
+    """Fail if a module leaves many files or sockets open: select() supports no descriptor above 1023."""
     before = _open_descriptors()
     yield
     if _open_descriptors() - before > DESCRIPTORS_LEFT_MAX:
         gc.collect()
         left = _open_descriptors() - before
-        assert left <= DESCRIPTORS_LEFT_MAX, f"{left} descriptors are left open by this module"
+        assert left <= DESCRIPTORS_LEFT_MAX, f"{left} descriptors were left open by this module"
 
 
 def _open_descriptors() -> int:
@@ -99,13 +99,15 @@ def _open_descriptors() -> int:
 
 @pytest.fixture(scope="session")
 def campaign() -> bool:
-    """Whether this run is a campaign with full counts."""
+    """Whether this run is a campaign."""
     return campaigns.enabled()
 
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """`start_broker(overrides)` starts a broker in a folder of its own; all are stopped after the test."""
+    """Return a function that starts a broker with the given settings and a new directory. All are stopped
+    after the test.
+    """
     started: list[KafkaCompatBroker] = []
 
     def start(overrides: Mapping[str, str] | None = None) -> KafkaCompatBroker:
@@ -121,13 +123,13 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
 
 @pytest.fixture
 def broker(start_broker: StartBroker) -> KafkaCompatBroker:
-    """A fresh kafka-compat broker for this test."""
+    """A new kafka-compat broker for this test."""
     return start_broker()
 
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
-    """One kafka-compat broker for all tests that do not stop it or count its topics."""
+    """A kafka-compat broker for all tests that do not stop it or count its topics."""
     server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), IMPATIENT)
     server.start()
     yield server
@@ -136,7 +138,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCom
 
 @pytest.fixture(scope="session")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
-    """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour; one for the whole run."""
+    """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour, started once per test run."""
     server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), IMPATIENT)
     server.start()
     yield server
@@ -145,7 +147,9 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 
 @pytest.fixture(scope="session")
 def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
-    """Apache Kafka 4.1.0 (KRaft), the reference for what ZooKeeper mode lacks; one for the whole run."""
+    """Apache Kafka 4.1.0 (KRaft), the reference for features that ZooKeeper mode lacks, started once per test
+    run.
+    """
     directory = tmp_path_factory.mktemp("kafka-4.1.0")
     server = GenuineKafka(directory, IMPATIENT, version="4.1.0", mode="kraft")
     server.start()

@@ -1,7 +1,7 @@
 """The structure of the product and of its tests.
 
 No module of the product imports itself through others; imports for type checkers count. The layers are in
-setup.cfg, for import-linter. Tests mirror the packages, and share code by support modules alone.
+setup.cfg, for import-linter. Tests mirror the packages, and share code only through support modules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import grimp
 PROJECT = Path(__file__).resolve().parents[1]
 TESTS = PROJECT / "tests"
 WORDS_MIN = 3
-"""A name of fewer words names a thing, and states nothing about it."""
+"""Shorter names do not state the tested behaviour."""
 
 
 def test_modules_never_import_each_other_in_a_cycle() -> None:
@@ -113,7 +113,7 @@ async def function():
 
 
 def _sleeps_without_a_reason(source: str) -> Iterator[int]:
-    """The lines with calls of a function `sleep` without a comment there or in the line above."""
+    """Yield the lines that call a function `sleep` without a comment in the same line or the line above."""
     comments = {
         token.start[0]
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -136,7 +136,7 @@ def test_test_names_state_the_tested_behaviour() -> None:
         and node.name.startswith("test_")
         and len(node.name.split("_")) < WORDS_MIN + 1
     ]
-    assert not found, "say in the name what holds: " + ", ".join(found)
+    assert not found, "state the tested behaviour in the name: " + ", ".join(found)
 
 
 def test_every_package_has_a_test_directory() -> None:
@@ -148,7 +148,9 @@ def test_every_package_has_a_test_directory() -> None:
 
 
 def _packages() -> Iterator[str]:
-    """Packages as folders of tests/: kafka_compat/page is page/, storage/log is storage/log/."""
+    """Yield the packages as directories below tests/: kafka_compat/page is page/, storage/log is
+    storage/log/.
+    """
     for room in ("kafka_compat", "storage", "coordination"):
         for path in sorted((PROJECT / room).rglob("__init__.py")):
             package = path.parent.relative_to(PROJECT).as_posix().removeprefix("kafka_compat").strip("/")
@@ -157,7 +159,7 @@ def _packages() -> Iterator[str]:
 
 
 def _circles(imports: Mapping[str, Set[str]]) -> list[set[str]]:
-    """The strongly connected components of more than one module (Tarjan, without recursion)."""
+    """Return the strongly connected components of more than one module (Tarjan, without recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []

@@ -1,4 +1,4 @@
-"""The README's commands and snippets work as pasted."""
+"""The README's commands and snippets, which must work when pasted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_scripts_run_starts_a_broker_that_stops_cleanly(tmp_path: Path) -> None:
 
 
 def _run_snippet(opening: str, broker: KafkaCompatBroker, directory: Path) -> str:
-    """Run the snippet that begins so, with nothing changed but the address; returns what it printed."""
+    """Run the snippet that begins with `opening`, with only the address changed, and return its output."""
     [snippet] = [text for text in _SNIPPETS if text.startswith(opening)]
     assert snippet.count("127.0.0.1:9092") == 1
     code = snippet.replace("127.0.0.1:9092", broker.address)

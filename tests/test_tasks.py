@@ -1,4 +1,4 @@
-"""Tasks in the background: who hears of their ends, and what follows."""
+"""Background tasks: notification of their end, and restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, OnFailu
 
 
 class Pauses:
-    """Stands in for the pauses before restarts: they take no time."""
+    """Replaces the delays before restarts, without waiting."""
 
     def __init__(self) -> None:
         self.taken_s: list[float] = []
@@ -22,7 +22,7 @@ class Pauses:
 
 async def test_a_failure_is_logged_with_the_name_of_the_task(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
-        raise ZeroDivisionError("of nothing")
+        raise ZeroDivisionError("division by zero")
 
     tasks = Tasks()
     await tasks.spawn("counting", work).wait()
@@ -65,7 +65,7 @@ async def test_closing_cancels_the_most_recent_tasks_first() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)  # the end takes one more turn of the event loop
+            await asyncio.sleep(0)  # the cleanup takes one more iteration of the event loop
             ends.append(name)
 
     for name in ("first", "second", "third"):
@@ -82,7 +82,7 @@ async def test_finishing_waits_for_all_tasks() -> None:
     tasks = Tasks()
 
     async def work() -> None:
-        await asyncio.sleep(0)  # the work takes one more turn of the event loop
+        await asyncio.sleep(0)  # the work takes one more iteration of the event loop
         done.append(True)
 
     tasks.spawn("closing", work)

@@ -1,1 +1,1 @@
-"""The controller: a state machine without I/O that turns events into writes, broker requests and replies."""
+"""The controller: a state machine without I/O that converts events to writes, broker requests and replies."""

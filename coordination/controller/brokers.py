@@ -2,8 +2,8 @@
 
 Rules:
 - A new broker receives the metadata of all partitions before LeaderAndIsr for its own partitions.
-- Partitions led by a failed broker get new leaders first; then the broker is removed from the other ISRs.
-- A broker that returns with a higher epoch before its failure was detected is handled as failed, then as new.
+- Partitions led by a failed broker first get new leaders. Then the broker is removed from other ISRs.
+- A broker that returns with a higher epoch before its failure is detected is handled as failed, then as new.
 - A broker that is shutting down still receives requests, but never becomes leader and never joins an ISR.
 """
 
@@ -29,7 +29,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 
 
 class Brokers:
-    """Tracks registered brokers."""
+    """The registered brokers, and the procedures that handle their changes."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """Process a change of the registered brokers. `registered` contains all of them."""
+        """Process a change of the registered brokers. `registered` contains all registered brokers."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()
@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leadership from a broker that is shutting down. Replies with the partitions it still leads."""
+        """Move leadership from a broker that is shutting down; return the partitions that it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:
@@ -94,11 +94,11 @@ class Brokers:
         return ControlledShutdownReply(ControllerError.NONE, remaining)
 
     def log_dirs_failed(self, brokers: Iterable[int]) -> Procedure[None]:
-        """Ask the brokers for the state of their replicas after a log directory failure."""
+        """Request the state of all replicas from these brokers, after a log directory failure."""
         yield from self._replicas.move(self._context.replicas_on(brokers), ReplicaPhase.ONLINE)
 
     def answered(self, answer: LeaderAndIsrAnswered) -> Procedure[None]:
-        """Handle a broker's response that reports replicas on failed disks."""
+        """Handle a LeaderAndIsr response, which may report replicas on failed disks."""
         context = self._context
         if answer.error != ControllerError.NONE or answer.broker_id not in context.brokers:
             return

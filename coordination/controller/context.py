@@ -1,9 +1,9 @@
 """State of the controller: its view of the cluster, and how procedures write partition states.
 
-A procedure is a generator that yields the partition states to write and receives the outcome. The code
-therefore reads as if the store responded at once, although the controller itself does no I/O. All other
-effects are appended to `effects` in the order in which they must be carried out. After many partitions, a
-procedure yields `PAUSE`, so that other work can use the event loop.
+A procedure is a generator that yields the partition states to write and receives the result. Its code
+therefore reads as if the store responded at once, although the controller does no I/O. All other effects are
+appended to `effects` in the order in which they must be carried out. If there are many partitions, a
+procedure repeatedly yields `PAUSE`, so that other work can use the event loop.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -23,22 +23,23 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""An empty list of writes, handled like any other. Its outcome must be ignored."""
+"""An empty list of writes, by which a procedure yields to the event loop. The result must be ignored."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
-"""Maximum number of partitions or replicas that one step processes."""
+"""Maximum number of partitions or replicas to process before a `PAUSE`."""
+_UNASSIGNED = outcomes.Assignment(())
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Yield batches of at most `AT_ONCE` items, each with a flag: whether a `PAUSE` must follow."""
+    """Yield batches of at most `AT_ONCE` items, and whether a `PAUSE` must follow each batch."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
 
 
 class PartitionPhase(Enum):
-    """State of a partition. See partition_state_machine.py for the transitions."""
+    """State of a partition. partition_state_machine.py describes the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -47,7 +48,7 @@ class PartitionPhase(Enum):
 
 
 class ReplicaPhase(Enum):
-    """State of a replica. See replica_state_machine.py for the transitions."""
+    """State of a replica. replica_state_machine.py describes the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -80,14 +81,14 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """IDs of the most recently deleted topics. Data that was read about them earlier is outdated."""
+        """The IDs of the most recently deleted topics. Data read before a deletion is ignored."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
-        """The number of unclean leader elections."""
+        """The number of unclean leader elections in this term."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Assignments and states by value: most partitions share a few of them."""
+        """Assignments and states by value, because most partitions share a few values."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
@@ -98,21 +99,21 @@ class ControllerContext:
                 self.reassigning.add(partition)
 
     def shared(self, value: T) -> T:
-        """Return the shared object for equal values."""
+        """Return an object that is shared by all equal values."""
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
         return found
 
     def pause(self) -> Procedure[None]:
-        """Yield a `PAUSE` between two passes over all partitions, if there are very many."""
+        """Yield a `PAUSE` between two passes over all partitions, if there are many partitions."""
         if len(self.states) >= AT_ONCE:
             yield PAUSE
 
     # Brokers
 
     def live_brokers(self) -> set[int]:
-        """The live brokers that are not shutting down."""
+        """Return the live brokers that are not shutting down."""
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
@@ -124,7 +125,7 @@ class ControllerContext:
     def online(
         self, partition: TopicPartition, brokers: Iterable[int], *, or_shutting_down: bool = False
     ) -> tuple[int, ...]:
-        """The brokers whose replica of the partition is online."""
+        """Return the given brokers whose replica of the partition is online."""
         return tuple(
             broker
             for broker in brokers
@@ -152,7 +153,7 @@ class ControllerContext:
         return added
 
     def remove_topic(self, topic: str) -> None:
-        """Remove a topic."""
+        """Remove a topic and the state of its partitions and replicas."""
         for partition in self.partitions_of(topic):
             for broker in self.assignment(partition).replicas:
                 self.replica_phases.pop((partition, broker), None)
@@ -173,11 +174,11 @@ class ControllerContext:
             del self.deleted_ids[next(iter(self.deleted_ids))]
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions, in order."""
+        """Return all partitions, in order."""
         return [partition for topic in sorted(self.assignments) for partition in self.partitions_of(topic)]
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic, in order; empty if the topic is unknown."""
+        """Return the partitions of a topic, in order. An unknown topic has no partitions."""
         return [TopicPartition(topic, index) for index in sorted(self.assignments.get(topic, ()))]
 
     def exists(self, partition: TopicPartition) -> bool:
@@ -185,27 +186,27 @@ class ControllerContext:
         return partition.partition in self.assignments.get(partition.topic, ())
 
     def assignment(self, partition: TopicPartition) -> outcomes.Assignment:
-        """The partition's replicas; empty if the partition is unknown."""
-        return self.assignments.get(partition.topic, {}).get(partition.partition, outcomes.Assignment(()))
+        """Return the partition's assignment. An unknown partition has no replicas."""
+        return self.assignments.get(partition.topic, {}).get(partition.partition, _UNASSIGNED)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
-        """Every replica of the partitions."""
+        """Return all replicas of the partitions."""
         return [
             (partition, broker) for partition in partitions for broker in self.assignment(partition).replicas
         ]
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
-        """Every replica on any of the brokers."""
+        """Return all replicas on the brokers."""
         wanted = set(brokers)
         return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
 
     def write_assignment(self, partition: TopicPartition, assignment: outcomes.Assignment) -> None:
-        """Set a partition's assignment, and write the topic's node."""
+        """Change the assignment of a partition, and write the topic's node."""
         self.assignments[partition.topic][partition.partition] = assignment
         self.write_topic(partition.topic)
 
     def write_topic(self, topic: str, *, keeps_added: bool = True) -> None:
-        """Write a topic's node from the controller's state (see WriteTopic)."""
+        """Write a topic's node with the controller's state (see `WriteTopic`)."""
         assignments = sorted(self.assignments[topic].items())
         state = TopicState(
             topic,
@@ -217,7 +218,7 @@ class ControllerContext:
         self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
 
     def unclean_allowed(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may become leader, at the risk of losing records."""
+        """Whether a replica that is not in sync may become leader, so that records may be lost."""
         return self.unclean_topics.get(topic, self.unclean_default)
 
     # Leaders
@@ -227,7 +228,7 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The leader epoch to send in StopReplica: a special value for a deletion or a missing leader."""
+        """Return the leader epoch for StopReplica, or a special value for a deletion or a missing leader."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
@@ -241,26 +242,29 @@ class ControllerContext:
 def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-    """Write partition states. Returns the written states with their new partition epochs, and the states of
-    partitions whose nodes had different content. Updates the context with both.
+    """Write partition states. Return the written states with their new partition epochs, and the partitions
+    whose nodes had different content. Both update the context.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []
     if not writes:
         return written, conflicts
     answer = yield writes
-    for write in writes:
-        partition = write.partition
-        if partition in answer.written:
-            state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
-            written[partition] = context.states[partition] = state
-            continue
-        conflicts.append(partition)
-        fresh = answer.conflicts.get(partition)
-        if fresh is None:
-            context.states.pop(partition, None)
-        else:
-            context.states[partition] = fresh
+    for some, long in in_steps(writes):
+        for write in some:
+            partition = write.partition
+            if partition in answer.written:
+                state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
+                written[partition] = context.states[partition] = state
+                continue
+            conflicts.append(partition)
+            fresh = answer.conflicts.get(partition)
+            if fresh is None:
+                context.states.pop(partition, None)
+            else:
+                context.states[partition] = fresh
+        if long:
+            yield PAUSE
     return written, conflicts
 
 
@@ -269,8 +273,8 @@ def change_states(
     partitions: Iterable[TopicPartition],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Write the state that `decide` returns for each partition (None: leave it unchanged), and call `decide`
-    again if the node had different content. Returns the written states.
+    """Write the state that `decide` returns for each partition, unless it is None. If the node had different
+    content, call `decide` again with this content. Return the written states.
     """
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)

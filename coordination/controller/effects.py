@@ -1,4 +1,4 @@
-"""Output types of the controller: writes to the store, requests to brokers, replies and log notes."""
+"""Output types of the controller: writes to the store, requests to brokers, replies and log messages."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that the broker still leads. The broker may shut down when there are none."""
+    """The partitions that a broker still leads. It may shut down when there are none."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The result for each partition. If all were requested, partitions that need no election are omitted."""
+    """The results of elections. If all partitions were requested, those without an election are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class ElectionReply:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentReply:
-    """Whether each partition's reassignment was started (or canceled)."""
+    """The result of starting or canceling the reassignment of each partition."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A partition state, to be written if its node has the version `expected_partition_epoch`. CREATE (-1)
-    creates the node and its missing parents. `state.partition_epoch` is not part of the data.
+    """A write of a partition state, if the node's version is `expected_partition_epoch`. CREATE (-1) creates
+    the node and its missing parents. `state.partition_epoch` is not part of the data.
     """
 
     partition: TopicPartition
@@ -67,10 +67,13 @@ class StateWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteStates:
-    """Write partition states individually, each guarded by the version of /controller_epoch. The caller must
-    respond with StatesWritten; until then the controller queues other events. If the guard fails, this broker
-    is no longer the controller, and the caller must respond with Resigned. If the outcome of a write is
-    unknown (connection lost), read the node: it was written if it has the same data and version + 1.
+    """Write partition states if /controller_epoch has the known version. Each write succeeds or fails
+    individually.
+
+    The caller must respond with StatesWritten; until then, the controller queues other events. If
+    /controller_epoch has changed, the caller must respond with Resigned. If the connection is lost during a
+    write, the caller reads the node: it was written if it contains the same data and its version is one
+    higher.
     """
 
     write_id: int
@@ -80,8 +83,8 @@ class WriteStates:
 
 @dataclass(frozen=True, slots=True)
 class WriteTopic:
-    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: keep partitions that
-    other clients added meanwhile.
+    """Write a topic's node if /controller_epoch has the known version. With `keeps_added`, partitions that
+    other clients have since added are kept.
     """
 
     topic: TopicState
@@ -91,8 +94,8 @@ class WriteTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicNodes:
-    """Delete the nodes of a topic that all brokers have deleted: /brokers/topics/T with all nodes below it,
-    /config/topics/T, and finally /admin/delete_topics/T, guarded by the version of /controller_epoch.
+    """Delete the nodes of a topic that all brokers have deleted, if /controller_epoch has the known version:
+    /brokers/topics/T with all nodes below it, /config/topics/T, and finally /admin/delete_topics/T.
     """
 
     topic: str
@@ -101,7 +104,7 @@ class DeleteTopicNodes:
 
 @dataclass(frozen=True, slots=True)
 class ClearDeletions:
-    """Delete /admin/delete_topics/T for topics that do not exist or may not be deleted."""
+    """Delete the nodes /admin/delete_topics/T of topics that do not exist or must not be deleted."""
 
     topics: tuple[str, ...]
     epoch_znode_version: int
@@ -116,22 +119,22 @@ class ClearPreferredElection:
 
 @dataclass(frozen=True, slots=True)
 class WriteReassignments:
-    """Write the remaining content of /admin/reassign_partitions, or delete the node if nothing is left."""
+    """Write the remaining targets to /admin/reassign_partitions, or delete the node if none remain."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     epoch_znode_version: int
 
 
 class BrokerEpoch(NamedTuple):
-    """The destination of a request: one registration of a broker, identified by its epoch."""
+    """The destination of a request: a broker and the epoch of its registration."""
 
     broker_id: int
     epoch: int
 
 
 class LeaderAndIsrPartition(NamedTuple):
-    """A partition in LeaderAndIsr. `state.controller_epoch` and `state.partition_epoch` are also sent.
-    `is_new` lets the receiver create the log without checking failed log directories.
+    """A partition in LeaderAndIsr, including the controller epoch and the partition epoch. If `is_new` is
+    true, the receiver creates the log even if one of its log directories is offline.
     """
 
     partition: TopicPartition
@@ -142,7 +145,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """A partition in UpdateMetadata. Leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
+    """A partition in UpdateMetadata. During the topic's deletion, the leader is LEADER_DURING_DELETE (-2)."""
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -152,7 +155,7 @@ class UpdateMetadataPartition(NamedTuple):
 
 
 class StopReplicaPartition(NamedTuple):
-    """A partition in StopReplica. The epoch is -2 for a topic that is being deleted."""
+    """A partition in StopReplica. The leader epoch is -2 if the topic is being deleted."""
 
     partition: TopicPartition
     leader_epoch: int
@@ -161,8 +164,8 @@ class StopReplicaPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendLeaderAndIsr:
-    """Send LeaderAndIsr to one broker. Its response is returned as LeaderAndIsrAnswered. `live_leaders` are
-    the live brokers that lead any of the partitions.
+    """Send LeaderAndIsr to one broker. The response is passed to the controller as LeaderAndIsrAnswered.
+    `live_leaders` are the live brokers that lead any of the partitions.
     """
 
     broker: BrokerEpoch
@@ -173,7 +176,7 @@ class SendLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """Send the same UpdateMetadata to each broker. Responses are not returned."""
+    """Send the same UpdateMetadata to each broker. Responses are not passed to the controller."""
 
     brokers: tuple[BrokerEpoch, ...]
     controller_epoch: int
@@ -183,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If it deletes a partition, its response is a StopReplicaAnswered."""
+    """Send StopReplica to one broker. If a partition is deleted, the response is a StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -199,7 +202,7 @@ class Reply:
 
 
 class Level(Enum):
-    """Severity of a note."""
+    """Severity of a log message."""
 
     INFO = "info"
     WARNING = "warning"
@@ -207,7 +210,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line for the controller's log."""
+    """A log message of the controller."""
 
     level: Level
     text: str

@@ -1,6 +1,6 @@
-"""Input types of the controller: node changes, requests, and the outcomes of its own effects.
+"""Input types of the controller: node changes, requests, and the results of its own effects.
 
-Each event with a `request_id` gets exactly one `Reply` with the same ID, which may be any hashable value.
+Each event with a `request_id`, which may be any hashable value, gets exactly one `Reply` with the same ID.
 """
 
 from collections.abc import Hashable, Mapping
@@ -12,13 +12,13 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """This broker won the election and has read all nodes. This is the first event of a term.
+    """The first event of a term: this broker won the election and has read all nodes.
 
-    `states` contains every partition's state node, with its version as `partition_epoch`. `topics` include
-    their IDs. `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics`
-    are unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections`
-    and `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
-    /admin/reassign_partitions, empty if they are missing.
+    `states` contains the states of all partitions, with the versions of their nodes as `partition_epoch`.
+    `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics` are
+    unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections` and
+    `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
+    /admin/reassign_partitions. They are empty if the nodes are missing.
     """
 
     controller_epoch: int
@@ -40,8 +40,9 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """The registered brokers changed. All of them are listed. A known ID with a higher epoch is a broker that
-    returned before its failure was detected; with the same epoch, its endpoints or features changed.
+    """The registered brokers changed. `brokers` contains all registered brokers. A known broker with a higher
+    epoch returned before its failure was detected. If the epoch is the same, its endpoints or features
+    changed.
     """
 
     brokers: tuple[BrokerInfo, ...]
@@ -49,9 +50,9 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """The children of /brokers/topics changed. `names` contains all of them, `loaded` the topics that
-    `Controller.topics` lacked (other topics are ignored), and `states` the existing partition states of
-    topics that could not be read before.
+    """The children of /brokers/topics changed. `names` contains all topic names. `loaded` contains the topics
+    that are missing in `Controller.topics`; other topics are ignored. `states` contains the partition states
+    of topics that could not be read before.
     """
 
     names: frozenset[str]
@@ -68,15 +69,15 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequested:
-    """The children of /admin/delete_topics changed. `names` contains all of them."""
+    """The children of /admin/delete_topics changed. `topics` contains all of these children."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StatesWritten:
-    """The outcome of the WriteStates with this `write_id`: the new partition epoch of each written state, and
-    the content of each node that differed from the expected state (None: the node is missing).
+    """The result of the WriteStates with this `write_id`: the new partition epoch of each written state, and
+    the content of each node that differed from the expected state, or None if the node is missing.
     """
 
     write_id: int
@@ -86,7 +87,7 @@ class StatesWritten:
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """A leader's proposed ISR in AlterPartition, with the epochs that the leader knows."""
+    """An ISR that a leader proposes by AlterPartition, with the epochs that the leader knows."""
 
     leader_epoch: int
     isr: tuple[int, ...]
@@ -115,7 +116,7 @@ class ControlledShutdownRequested:
 
 @dataclass(frozen=True, slots=True)
 class ElectionRequested:
-    """ElectLeaders (KIP-460) for these partitions, or all (None). The reply is an ElectionReply."""
+    """ElectLeaders (KIP-460) for these partitions, or for all if None. The reply is an ElectionReply."""
 
     request_id: Hashable
     election: ElectionType
@@ -131,8 +132,8 @@ class PreferredElectionFound:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequested:
-    """AlterPartitionReassignments (KIP-455): the target replicas, or None to cancel. The reply is a
-    ReassignmentReply.
+    """AlterPartitionReassignments (KIP-455), with the target replicas of each partition, or None to cancel a
+    reassignment. The reply is a ReassignmentReply.
     """
 
     request_id: Hashable
@@ -148,7 +149,7 @@ class ReassignmentFound:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsListed:
-    """ListPartitionReassignments for these partitions, or all (None). The reply is a ReassignmentsReply."""
+    """ListPartitionReassignments for these partitions (None for all). The reply is a ReassignmentsReply."""
 
     request_id: Hashable
     partitions: tuple[TopicPartition, ...] | None
@@ -156,7 +157,7 @@ class ReassignmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class UncleanConfigChanged:
-    """The current unclean.leader.election.enable of the broker, and of the topics that override it."""
+    """unclean.leader.election.enable of the broker, or of the topics that override it, changed."""
 
     default: bool
     topics: Mapping[str, bool]
@@ -164,7 +165,7 @@ class UncleanConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered:
-    """A broker's response to SendLeaderAndIsr: the errors of the request and of each partition."""
+    """A broker's response to SendLeaderAndIsr, with the errors of the request and of each partition."""
 
     broker_id: int
     error: int
@@ -174,7 +175,7 @@ class LeaderAndIsrAnswered:
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
     """A broker's response to SendStopReplica, at least for the partitions with `delete`. A request without a
-    response causes no such event: it is sent again until the broker is unregistered.
+    response causes no event, because it is sent again until the broker is unregistered.
     """
 
     broker_id: int
@@ -184,15 +185,15 @@ class StopReplicaAnswered:
 
 @dataclass(frozen=True, slots=True)
 class LogDirsFailed:
-    """Brokers reported failed log directories (/log_dir_event_notification) and must be queried."""
+    """Brokers reported failed log directories in /log_dir_event_notification and must be queried."""
 
     broker_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesFound:
-    """Leaders with an inter.broker.protocol.version before 2.7 wrote these states themselves and reported
-    them in /isr_change_notification.
+    """Leaders with an inter.broker.protocol.version before 2.7 wrote these states and reported them in
+    /isr_change_notification.
     """
 
     states: Mapping[TopicPartition, PartitionState]
@@ -200,15 +201,15 @@ class IsrChangesFound:
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """State nodes that were unreadable at the election are readable now, with this content."""
+    """State nodes that were unreadable at the election have been repaired and have this content."""
 
     states: Mapping[TopicPartition, PartitionState]
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceTick:
-    """The leader imbalance check is due: with auto.leader.rebalance.enable, 5 s after the election and then
-    every leader.imbalance.check.interval.seconds.
+    """The leader imbalance check is due. With auto.leader.rebalance.enable, this occurs 5 s after the
+    election and then every leader.imbalance.check.interval.seconds.
     """
 
 

@@ -1,10 +1,10 @@
-"""ISR changes requested by leaders through AlterPartition (KIP-497), and the checks that they must pass.
+"""ISR changes that leaders request by AlterPartition (KIP-497), and the checks that they must pass.
 
-Checks, in Kafka's order: the broker epoch; epochs later than ours (this broker is then no longer the
-controller); an old leader epoch; a request for the current state (a success); an old partition epoch; a
-recovering leader with followers, or a return to recovering; replicas that are not alive and therefore cannot
-be in sync. Unlike Apache Kafka, this controller also rejects requests that do not come from the leader, ISRs
-without the leader, and ISRs with a broker that is not a replica.
+The checks, in Kafka's order: a stale broker epoch; epochs newer than the controller's, which mean that
+another controller was elected; an old leader epoch; a request for the current state, which succeeds; an old
+partition epoch; a recovering leader with followers, or a return to recovering; and replicas that are not
+alive and therefore cannot be in sync. Unlike Apache Kafka, this controller also rejects requests from brokers
+other than the leader, ISRs without the leader, and ISRs with a broker that has no replica.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def alter_partitions(
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
     for partition in conflicts:
-        # A write whose response was lost may already have set the requested state.
+        # A write without a response may already have set the requested state.
         decided = _decide(context, request.broker_id, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided
@@ -47,7 +47,7 @@ def alter_partitions(
 
 
 def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
-    """The partitions whose state now matches the leader's request."""
+    """Return the states of the partitions whose requested changes are in effect."""
     return {
         partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
     }

@@ -1,7 +1,7 @@
-"""Election strategies: which replica becomes the leader of a partition. No I/O.
+"""Election strategies, which select the replica that becomes leader of a partition. No I/O.
 
 - The leader is the first live in-sync replica in the order of the assignment.
-- The preferred leader is the first replica of the assignment; it is elected if it is alive and in sync.
+- The preferred leader is the first replica of the assignment. It is elected if it is alive and in sync.
 - A live replica that is not in sync is elected only if unclean election is allowed. Records may then be lost.
 - In a controlled shutdown, the departing broker is not elected.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Elected(NamedTuple):
-    """A leader and its initial in-sync replicas. `unclean`: the leader was not in the ISR."""
+    """A leader and its initial in-sync replicas. `unclean` is true if the leader was not in the ISR."""
 
     leader: int
     isr: tuple[int, ...]
@@ -21,7 +21,7 @@ class Elected(NamedTuple):
 def elect_leader(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], *, unclean_allowed: bool = False
 ) -> Elected | None:
-    """Elect a leader for a partition without one. Returns None if no replica is eligible."""
+    """Elect a leader for a partition without a leader. Return None if no replica is eligible."""
     in_sync = tuple(broker for broker in isr if broker in alive)
     for broker in replicas:
         if broker in in_sync:
@@ -43,7 +43,7 @@ def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collecti
 def elect_on_shutdown(
     replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], leaving: Collection[int]
 ) -> Elected | None:
-    """Elect a new leader for a departing broker's partition. Returns None if no other replica is in sync."""
+    """Elect a leader other than the departing broker. Return None if no other replica is in sync."""
     in_sync = tuple(broker for broker in isr if broker not in leaving)
     for broker in replicas:
         if broker in alive and broker in in_sync:
@@ -54,7 +54,7 @@ def elect_on_shutdown(
 def elect_for_reassignment(
     new_replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]
 ) -> Elected | None:
-    """Elect a leader among a reassignment's target replicas, or return None if none of them is in sync."""
+    """Elect a leader among the target replicas of a reassignment. Return None if none of them is in sync."""
     for broker in new_replicas:
         if broker in alive and broker in isr:
             return Elected(broker, tuple(isr))

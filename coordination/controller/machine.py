@@ -1,15 +1,15 @@
 """The controller as a state machine without I/O: it takes events, elects leaders and returns effects.
 
-Its behavior is that of Kafka 3.9's controller in ZooKeeper mode. Rules:
-- Effects must be applied in order, also across calls of `handle`.
+It behaves like the controller of Kafka 3.9 in ZooKeeper mode. Rules:
+- Effects must be carried out in order, including those of several calls of `handle`.
 - A state is sent to brokers only after it was written. Until the StatesWritten of a WriteStates arrives,
-  other events are queued in order; nothing else delays events.
+  other events are queued in order. Events are not delayed for any other reason.
 - If the version of a partition's node differs from the known version, the node is authoritative: the
-  controller takes over its state and decides again.
+  controller adopts the state in the node and decides again.
 - A term begins with Elected, which contains the whole state. Metadata is sent before any LeaderAndIsr.
 - Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
-The modules used here document their own rules.
+The imported modules document their own rules.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """The numbers of pending deletions and of deletions that are currently ineligible."""
+    """The numbers of pending and of currently ineligible deletions, of topics and of replicas."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -48,7 +48,7 @@ class DeletionCounts(NamedTuple):
 
 
 class Controller:
-    """The state machine. Inactive until Elected; may be elected again after Resigned."""
+    """The controller of one broker. It is active from Elected to Resigned, and may be elected again."""
 
     def __init__(self, broker_id: int, settings: outcomes.ControllerSettings | None = None) -> None:
         self.broker_id = broker_id
@@ -76,7 +76,7 @@ class Controller:
 
     @property
     def deletions(self) -> DeletionCounts:
-        """The pending deletions of topics and replicas."""
+        """The numbers of pending deletions."""
         if self._term is None or not self._term.context.deletions:
             return DeletionCounts()
         context = self._term.context
@@ -94,7 +94,7 @@ class Controller:
         )
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The name of the topic with this ID, for AlterPartition."""
+        """Return the name of the topic with this ID, or None if it is unknown."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
@@ -144,8 +144,6 @@ class Controller:
 
 
 class _Term:
-    """The state of one term, from election to resignation."""
-
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.context = ControllerContext(settings, elected)
         self._replicas = Replicas(self.context)
@@ -158,7 +156,7 @@ class _Term:
         )
 
     def procedure(self, event: Event) -> Procedure[None]:
-        """The procedure that handles an event."""
+        """Return the procedure that handles an event."""
         match event:
             case Elected():
                 yield from self._take_over(event)
@@ -265,7 +263,7 @@ class _Term:
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
-        """Take over these partitions and their states, as at the beginning of a term."""
+        """Add these partitions with their existing states, as at the beginning of a term."""
         context = self.context
         found = {
             partition: state
@@ -300,7 +298,6 @@ class _Term:
 
 
 def _refusal(event: Event) -> list[Effect]:
-    """The reply to a request that arrives while this broker is not the controller."""
     error = ControllerError.NOT_CONTROLLER
     match event:
         case events.AlterPartitionRequested(request_id):

@@ -1,6 +1,6 @@
 """Value types shared by the controller's events, effects and replies.
 
-IDs and epochs are Kafka's. Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
+Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ CREATE = -1
 
 
 class ControllerError(IntEnum):
-    """Error codes that the controller returns, and error codes of brokers that it handles."""
+    """Error codes that the controller returns, and error codes from brokers that it handles."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -57,7 +57,7 @@ class TopicPartition(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455), `replicas`
-    contains the target, including `adding`, and also `removing`.
+    contains the target replicas, including `adding`, followed by `removing`.
     """
 
     replicas: tuple[int, ...]
@@ -71,18 +71,18 @@ class Assignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas once the reassignment is done."""
+        """The replicas after the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the reassignment began."""
+        """The replicas before the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
     def reassign_to(self, target: tuple[int, ...]) -> "Assignment":
-        """The assignment for moving from the original replicas to `target`: first the target, in its order,
-        then the replicas to remove. Replicas that an earlier reassignment was adding and `target` lacks are
-        dropped.
+        """Return the assignment for moving from the original replicas to `target`: the target replicas in
+        their order, then the replicas to remove. If an earlier reassignment was adding replicas that are not
+        in `target`, they are dropped.
         """
         full = target + tuple(broker for broker in self.origin if broker not in target)
         return Assignment(
@@ -96,8 +96,8 @@ class Assignment:
 class ControllerSettings:
     """Controller settings, with Kafka's names.
 
-    `leader_imbalance_per_broker_percentage`: if more than this share of a broker's preferred partitions is
-    led elsewhere, RebalanceTick returns their leadership to the broker.
+    If other brokers lead more than `leader_imbalance_per_broker_percentage` of a broker's preferred
+    partitions, RebalanceTick returns the leadership of these partitions to the broker.
     """
 
     delete_topic_enable: bool = True
@@ -105,7 +105,7 @@ class ControllerSettings:
 
 
 class Outcome(NamedTuple):
-    """An error code with an optional message in Kafka's style."""
+    """An error code with an optional error message, worded as in Kafka."""
 
     error: ControllerError
     message: str | None = None

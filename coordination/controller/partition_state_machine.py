@@ -1,10 +1,10 @@
 """State machine of partitions: state changes, leader elections and the resulting broker requests.
 
-Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
+The table `_FROM` contains all transitions. Other transitions are logged and skipped.
 - non-existent -> new.
-- new -> online: the first live replica becomes leader, all live replicas are in sync, leader epoch 0.
+- new -> online: the first live replica becomes leader with epoch 0, and all live replicas are in sync.
 - online or offline -> online: a leader is elected by a strategy, with a higher leader epoch.
-- new, online -> offline: the leader failed. offline -> non-existent: the topic is deleted.
+- new or online -> offline: the leader failed. offline -> non-existent: the topic is deleted.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,10 +12,12 @@ from dataclasses import replace
 from enum import Enum
 
 from kafka_compat.coordination.controller.context import (
+    PAUSE,
     ControllerContext,
     PartitionPhase,
     Procedure,
     change_states,
+    in_steps,
     write_states,
 )
 from kafka_compat.coordination.controller.effects import StateWrite
@@ -39,7 +41,7 @@ _FROM = {
 
 
 class Strategy(Enum):
-    """Leader election strategy. See coordination/controller/leader_election.py for the rules."""
+    """Leader election strategy. leader_election.py describes the rules."""
 
     OFFLINE = "offline partition"
     UNCLEAN = "unclean"
@@ -49,13 +51,13 @@ class Strategy(Enum):
 
 
 class Partitions:
-    """State transitions of partitions."""
+    """The state machine of all partitions."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the initial states of the partitions: online, offline, or new if they have no state node."""
+        """Set the initial states of the partitions: online, offline, or new if there is no state node."""
         context = self._context
         for partition in partitions:
             state = context.states.get(partition)
@@ -68,12 +70,12 @@ class Partitions:
             context.partition_phases[partition] = phase
 
     def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
-        """Move the eligible partitions to a state other than online."""
+        """Move the partitions for which the transition is valid to a state other than online."""
         for partition in self._movable(partitions, target):
             self._context.partition_phases[partition] = target
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
-        """Elect leaders for all partitions without one. Returns the partitions that got a leader."""
+        """Elect leaders for all partitions without a leader. Return the partitions that got a leader."""
         context = self._context
         waiting = [
             partition
@@ -85,7 +87,7 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Elect leaders by the strategy, and the first leaders of new partitions. Returns the partitions that
+        """Elect leaders by `strategy`. New partitions get their first leaders. Return the partitions that
         have leaders.
         """
         context = self._context
@@ -123,19 +125,27 @@ class Partitions:
     ) -> Procedure[set[TopicPartition]]:
         context = self._context
         writes = []
-        for partition in partitions:
-            replicas = context.assignment(partition).replicas
-            alive = context.online(partition, replicas)
-            if alive:
-                state = PartitionState(alive[0], 0, alive, context.controller_epoch)
-                writes.append(StateWrite(partition, state, CREATE))
-            else:
-                context.note(f"Elected no leader for {partition}: all replicas {list(replicas)} are offline")
+        for some, long in in_steps(partitions):
+            for partition in some:
+                replicas = context.assignment(partition).replicas
+                alive = context.online(partition, replicas)
+                if alive:
+                    state = PartitionState(alive[0], 0, alive, context.controller_epoch)
+                    writes.append(StateWrite(partition, state, CREATE))
+                else:
+                    context.note(
+                        f"Elected no leader for {partition}: all replicas {list(replicas)} are offline"
+                    )
+            if long:
+                yield PAUSE
         written, conflicts = yield from write_states(context, writes)
-        for partition, state in written.items():
-            context.partition_phases[partition] = PartitionPhase.ONLINE
-            batch.leader_and_isr(state.isr, partition, state, is_new=True)
-        # Keep an existing state, written by a predecessor or by an attempt whose response was lost.
+        for created, long in in_steps(list(written.items())):
+            for partition, state in created:
+                context.partition_phases[partition] = PartitionPhase.ONLINE
+                batch.leader_and_isr(state.isr, partition, state, is_new=True)
+            if long:
+                yield PAUSE
+        # Keep an existing state, which an earlier controller or an attempt without a response has written.
         led = set(written)
         for partition in conflicts:
             found = context.states.get(partition)

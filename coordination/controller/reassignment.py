@@ -1,15 +1,16 @@
 """Reassignments of partitions to other brokers (KIP-455).
 
 Rules:
-- Replicas move from the original set (ORS) to the target set (TRS); ARS are the added replicas, RRS the
-  removed ones.
-- First, the topic's node is set to ORS + TRS with ARS and RRS, and replicas that were needed only by an
-  earlier target are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin
-  to follow.
+- Replicas move from the original set (ORS) to the target set (TRS). ARS are the added replicas, and RRS the
+  removed replicas.
+- First, the topic's node is set to ORS + TRS with ARS and RRS, and replicas that only an earlier target
+  needed are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin to
+  follow the leader.
 - When TRS is in the ISR, a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
   node is set to TRS.
-- Canceling is a reassignment to ORS. It is rejected if no replica of ORS is in sync: records would be lost.
-- A topic deletion waits for its reassignments; a topic that is queued for deletion cannot be reassigned.
+- To cancel a reassignment, replicas move back to ORS. This is rejected if no replica of ORS is in sync,
+  because records would be lost.
+- A topic deletion waits for its reassignments. A topic that is queued for deletion cannot be reassigned.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ _NOTHING_TO_CANCEL = Outcome(
 
 
 class Reassignments:
-    """Starts, resumes, completes and cancels reassignments."""
+    """The reassignments of partitions, and the procedures that start, resume, complete and cancel them."""
 
     def __init__(
         self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
@@ -49,7 +50,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start (or cancel, if None) the reassignments, and return the outcome of each partition."""
+        """Start these reassignments, or cancel them if the target is None. Return the result for each one."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -69,7 +70,7 @@ class Reassignments:
         return outcomes
 
     def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
-        """Start the reassignments in the legacy node that are not in progress."""
+        """Start the reassignments in the legacy node that are not in progress yet."""
         context = self._context
         context.requested_reassignments = dict(targets)
         failed = []
@@ -86,7 +87,7 @@ class Reassignments:
         self._drop_requested(failed)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Resume reassignments of these partitions."""
+        """Resume the reassignments of these partitions, at the beginning of a term."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             yield from self._advance(partition, self._context.assignment(partition))
 
@@ -98,7 +99,7 @@ class Reassignments:
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """The assignments of the partitions being reassigned, among these (None: all)."""
+        """Return the assignments of these partitions (None for all) that are being reassigned."""
         wanted = self._context.reassigning if partitions is None else partitions
         assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
@@ -176,7 +177,6 @@ class Reassignments:
             yield from self._partitions.elect([partition], Strategy.REASSIGNMENT)
 
     def _remove(self, partition: TopicPartition, brokers: Iterable[int]) -> Procedure[None]:
-        """Stop and delete replicas that are no longer needed, ignoring the outcome."""
         replicas = [(partition, broker) for broker in brokers]
         for phase in (
             ReplicaPhase.OFFLINE,
@@ -187,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Increase the leader epoch, and notify all replicas. Added replicas are marked as new."""
+        """Increment the leader epoch, and send LeaderAndIsr to all replicas, with added replicas as new."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -215,9 +215,7 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """The reason why replicas on the brokers `present` cannot move to these brokers, in the words of Kafka's
-    tools; None if they can.
-    """
+    """Return Kafka's error if a partition cannot move from `present` to `target`, or None."""
     problem = None
     added = [broker for broker in target if broker not in present]
     if not target:

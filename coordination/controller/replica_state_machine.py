@@ -1,13 +1,15 @@
-"""State machine of replicas: the requests that a replica's broker gets at each state change.
+"""State machine of replicas. At each state change, the replica's broker may get a request.
 
-Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
-- non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
-- new -> online: no request, because it was already sent. Other -> online: its broker gets LeaderAndIsr.
-- any except deleted -> offline: its broker gets StopReplica, and the replica leaves the ISR with a higher
-  leader epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the
+The table `_FROM` contains all transitions. Other transitions are logged and skipped.
+- non-existent -> new: the broker gets LeaderAndIsr, if there is a leader.
+- new -> online: the broker gets no request, because it already got LeaderAndIsr.
+- any other state -> online: the broker gets LeaderAndIsr.
+- any state except deleted -> offline: the broker gets StopReplica. The replica leaves the ISR, and the other
+  replicas get LeaderAndIsr with a higher leader epoch. The last ISR member stays in the ISR, and the
   partition has no leader.
-- offline -> deletion started: its broker gets StopReplica with `delete`.
-- deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
+- offline -> deletion started: the broker gets StopReplica with `delete`.
+- deletion started -> deletion successful -> non-existent.
+- offline or deletion started -> deletion ineligible.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,13 +43,13 @@ _FROM = {
 
 
 class Replicas:
-    """State transitions of replicas."""
+    """The state machine of all replicas."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the initial states of replicas: online, or, for an offline replica, ineligible for deletion."""
+        """Set the initial states of replicas: online, or deletion ineligible if a replica is offline."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)
@@ -55,7 +57,7 @@ class Replicas:
             context.replica_phases[(partition, broker)] = phase
 
     def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
-        """Move the eligible replicas to a state, and notify the brokers."""
+        """Move the replicas for which the transition is valid to a state, and send the requests."""
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
         for partition, broker in replicas:

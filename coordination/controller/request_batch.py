@@ -1,10 +1,10 @@
-"""Requests of one controller step to the brokers, merged per broker.
+"""Requests from the controller to brokers, merged so that each broker gets one request of each type.
 
 Rules:
 - LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
-- Every LeaderAndIsr is accompanied by an UpdateMetadata for the same partitions to all brokers.
+- With each LeaderAndIsr, all brokers get UpdateMetadata for the same partitions.
 - Requests are never sent to unregistered brokers, which receive the whole state when they return.
-- A partition that is new (or deleted) in any merged request is new (or deleted) in the result.
+- If a partition is new (or deleted) in any merged request, it is new (or deleted) in the result.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class RequestBatch:
-    """Collects requests to brokers; `send` appends them to the context's effects."""
+    """A collection of requests to brokers. `send` appends them to the context's effects."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -29,7 +29,7 @@ class RequestBatch:
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
     ) -> None:
-        """Send LeaderAndIsr for a partition to these brokers, and UpdateMetadata to all."""
+        """Add LeaderAndIsr for a partition to these brokers, and UpdateMetadata to all brokers."""
         context = self._context
         assignment = context.assignment(partition)
         topic_id = context.topic_ids.get(partition.topic)
@@ -43,7 +43,7 @@ class RequestBatch:
         self.update_metadata(context.brokers, [partition])
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Send the brokers UpdateMetadata with the partitions that have a state, and the live brokers."""
+        """Add UpdateMetadata to these brokers, with the live brokers and the partitions that have a state."""
         context = self._context
         self._metadata_brokers.update(brokers)
         for partition in partitions:
@@ -62,7 +62,7 @@ class RequestBatch:
             )
 
     def stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
-        """Ask a broker to stop a replica, and with `delete` to delete its log."""
+        """Add StopReplica to a broker. With `delete`, the broker also deletes the log."""
         partitions = self._stop_replica.setdefault(broker, {})
         known = partitions.get(partition)
         already_delete = known is not None and known.delete
@@ -113,7 +113,7 @@ class RequestBatch:
 def send_metadata(
     context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
 ) -> None:
-    """Send UpdateMetadata with these partitions and the live brokers."""
+    """Send UpdateMetadata to `brokers`, with these partitions and the live brokers."""
     batch = RequestBatch(context)
     batch.update_metadata(brokers, partitions)
     batch.send()

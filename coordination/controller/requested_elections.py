@@ -1,4 +1,4 @@
-"""Leader elections on request (ElectLeaders, KIP-460, or the legacy tool's node) and on leader imbalance.
+"""Leader elections requested by ElectLeaders (KIP-460) or the legacy tool, or caused by leader imbalance.
 
 A partition needs a preferred election if its leader is not its first replica, and an unclean election if it
 has no live leader.
@@ -26,11 +26,11 @@ _FAILED = {
         "OfflinePartitionLeaderElectionStrategy(true)",
     ),
 }
-"""Error messages for failed elections, in the words of Kafka's tools."""
+"""Error codes of failed elections, and Kafka's names of the strategies for the error messages."""
 
 
 class Elections:
-    """Runs elections on demand."""
+    """Leader elections of partitions that already have a state."""
 
     def __init__(self, context: ControllerContext, partitions: Partitions) -> None:
         self._context = context
@@ -39,7 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for these partitions, or (None) all that need one, and return all outcomes."""
+        """Elect leaders for these partitions (None for all that need an election), and return the results."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []
@@ -65,7 +65,7 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Return leadership to each broker whose share of partitions led elsewhere exceeds the limit."""
+        """Return leadership to each broker if other brokers lead too many of its preferred partitions."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():
@@ -98,6 +98,5 @@ class Elections:
 
 
 def _election_failed(election: ElectionType, partition: TopicPartition) -> Outcome:
-    """The outcome for a partition without an eligible leader."""
     error, strategy = _FAILED[election]
     return Outcome(error, f"Failed to elect leader for partition {partition} under strategy {strategy}")

@@ -1,12 +1,13 @@
-"""Topic deletion by the controller: the steps, and the conditions that delay a deletion.
+"""Topic deletion by the controller: its steps, and the conditions that delay it.
 
 Rules:
-- After the request, the topic's partitions have no leader; metadata reports this to clients.
-- Every replica's broker is asked to delete the log. The topic's nodes are deleted once all logs are deleted.
-- A topic is ineligible while any of its brokers is offline or a replica could not be deleted. Deletion
+- After the request, the topic's partitions have no leader, and clients receive metadata without a leader.
+- The brokers of all replicas are asked to delete their logs. After that, the topic's nodes are deleted.
+- A topic is ineligible while any of its brokers is offline or a replica could not be deleted. The deletion
   resumes when the broker returns.
-- A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. A
-  controller waits for the reassignment only if it finds both at the start of its term, as in Kafka.
+- A topic whose partitions are being reassigned is deleted with all of its current replicas. As in Kafka, a
+  controller waits for a reassignment only if it finds both the reassignment and the deletion at the start of
+  its term.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,7 +28,7 @@ from kafka_compat.coordination.controller.request_batch import send_metadata
 
 
 class Deletions:
-    """Tracks and advances topic deletions."""
+    """The pending topic deletions, and the procedures that advance them."""
 
     def __init__(self, context: ControllerContext, replicas: Replicas, partitions: Partitions) -> None:
         self._context = context
@@ -35,7 +36,7 @@ class Deletions:
         self._partitions = partitions
 
     def load(self, topics: Iterable[str]) -> None:
-        """Set the pending deletions at the beginning of a term."""
+        """Set the pending deletions, at the beginning of a term."""
         context = self._context
         context.deletions.update(self._deletable(topics))
         for partition, broker in context.replicas_of(context.partitions()):
@@ -43,7 +44,7 @@ class Deletions:
                 self.halt({partition.topic})
 
     def request(self, topics: Iterable[str]) -> Procedure[None]:
-        """Add topics to delete."""
+        """Request the deletion of topics."""
         context = self._context
         deletable = self._deletable(topics)
         context.deletions.update(deletable)
@@ -51,18 +52,18 @@ class Deletions:
             yield from self.go_on()
 
     def halt(self, topics: Collection[str]) -> None:
-        """Mark topics as ineligible, if they are being deleted."""
+        """Mark topics as ineligible for deletion, if their deletion is pending."""
         self._context.deletions_ineligible |= self._context.deletions & set(topics)
 
     def resume(self, topics: Collection[str]) -> Procedure[None]:
-        """Mark topics as eligible, if they are being deleted."""
+        """Mark topics as eligible for deletion, if their deletion is pending, and advance the deletion."""
         resumed = self._context.deletions & set(topics)
         if resumed:
             self._context.deletions_ineligible -= resumed
             yield from self.go_on()
 
     def fail(self, replicas: Iterable[Replica]) -> Procedure[None]:
-        """Handle replicas that could not be deleted or went offline."""
+        """Handle replicas that could not be deleted or are now offline."""
         failed = [replica for replica in replicas if self._context.is_deleted(replica[0].topic)]
         if failed:
             yield from self._replicas.move(failed, ReplicaPhase.DELETION_INELIGIBLE)

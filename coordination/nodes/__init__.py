@@ -1,1 +1,1 @@
-"""Nodes of the metadata store: Kafka's paths, and their payloads as values."""
+"""Nodes of the metadata store: Kafka's paths, and encoding and decoding of the payloads."""

@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Address of a broker's listener: its name and security protocol, host and port."""
+    """A listener of a broker: its name, address and security protocol."""
 
     listener: str
     host: str
@@ -18,7 +18,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A live broker. `epoch` is the czxid of its registration and fences earlier registrations."""
+    """A live broker. `epoch` is the czxid of its registration, by which earlier registrations are fenced."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -27,14 +27,14 @@ class BrokerInfo:
     features: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """The endpoint with this listener name."""
+        """Return the endpoint with this listener name, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic's ID (None: created before Kafka 2.8) and the replicas of each partition, the preferred leader
-    first. During a reassignment, some of the replicas are being added or removed.
+    """The ID of a topic (None if it was created before Kafka 2.8), and the replicas of each partition, the
+    preferred leader first. During a reassignment, some replicas are being added or removed.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """This state, with the partitions that only `found` contains because they were added meanwhile."""
+        """Return this state with additional partitions that only `found` contains."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})
@@ -55,7 +55,7 @@ class PartitionState:
     """The leader and the in-sync replicas of a partition.
 
     `leader` is -1 if there is none. `partition_epoch` is the version of the node that contains the state.
-    `recovering`: the leader was elected uncleanly and has not recovered yet (KIP-704).
+    `recovering` is true if the leader was elected uncleanly and has not recovered yet (KIP-704).
     """
 
     leader: int

@@ -1,4 +1,4 @@
-"""Quotas and credentials of users, clients and IP addresses, as stored under /config."""
+"""Quotas and credentials of users, clients and IP addresses, which are stored under /config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 
 
 async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
-    """The settings in the node; empty if it is missing. Raises MalformedNode, MetadataStoreError."""
+    """Read the settings in a node, or none if it is missing. Raises MalformedNode, MetadataStoreError."""
     try:
         data, _ = await store.get(path)
     except NoNode:
@@ -16,8 +16,8 @@ async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
 
 
 async def entity_paths(store: MetadataStore) -> list[str]:
-    """The paths under /config of all entities that may have quotas: `clients/C`, `ips/A`, `users/U`, and
-    after each user the user's clients, `users/U/clients/C`. Raises MetadataStoreError.
+    """Return the paths under /config of all entities that may have quotas: `clients/C`, `ips/A`, `users/U`,
+    and after each user the clients of the user, `users/U/clients/C`. Raises MetadataStoreError.
     """
     found: list[str] = []
     for folder in ("clients", "ips", "users"):

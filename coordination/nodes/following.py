@@ -1,8 +1,8 @@
 """In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
 
-Notices are sequential child nodes through which one broker announces a change to all brokers. A notice names
-the changed entity, and the receiver reads the entity itself, so a repeated or late notice is harmless.
-Receivers also delete notices older than 15 minutes, as Kafka's brokers do.
+Notices are sequential child nodes by which one broker announces a change to all brokers. A notice contains
+only the path of the changed entity, which the receiver then reads, so a repeated or late notice is harmless.
+As in Kafka, receivers also delete notices older than 15 minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notices under one path. `heard` is called with the path and payload of each notice, in order."""
+    """The notices under one path. `heard` is called, in order, with the path and payload of each notice."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Notices:
         self._now_ms = now_ms
         self._last = ""
         self.has_begun = False
-        """Whether the set of known notices is initialized."""
+        """Whether `pass_over` has been called."""
 
     async def pass_over(self, store: MetadataStore) -> None:
-        """Skip the notices that exist already."""
+        """Ignore all notices that already exist."""
         self._last = max(await self._names(store), default=self._last)
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
         """Process new notices. `watch` is called when there may be more notices. After a MetadataStoreError,
-        the unprocessed notices are still new.
+        the next call processes the remaining notices.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
@@ -65,15 +65,15 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """The names of the notices. Other nodes are ignored, because their names would sort incorrectly."""
+        """Read the names of the notices. Ignore other nodes, because their names would sort incorrectly."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:
-    """Calls `read_all`, then processes changes: each new notice with `notices`, and then `read_again`, which
-    rereads nodes without notices and is also called after `wake`. `what` is the name in the log. The parent
-    nodes `paths` are created if they are missing.
+    """A task that calls `read_all`, and then processes changes: new notices of `notices`, and then
+    `read_again`, which reads nodes without notices again and is also called after `wake`. `what` is the name
+    in log messages. The parent nodes `paths` are created if they are missing.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Following:
         self._session_id: int | None = None
 
     async def start(self) -> None:
-        """Read all nodes and follow changes. Raises MetadataStoreError."""
+        """Read all nodes, and then process changes in the background. Raises MetadataStoreError."""
         await self._begin()
         self._tasks.spawn(f"watching {self._what}", self._follow, OnFailure.RESTART)
 
@@ -113,7 +113,6 @@ class Following:
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
-        """Process notices until the store fails or its session ends."""
         while True:
             self._woken.clear()
             if self._store.session_id != self._session_id:
@@ -130,7 +129,7 @@ class Following:
             await self._woken.wait()
 
     def wake(self) -> None:
-        """Request another `read_again`."""
+        """Request another call of `read_again`."""
         self._woken.set()
 
     def _wake(self, notices: Notices, event: stores.Event) -> None:

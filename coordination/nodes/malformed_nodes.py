@@ -1,8 +1,8 @@
-"""Malformed nodes of the metadata store: the exception, and logging.
+"""Malformed nodes of the metadata store: exception and log messages.
 
 Any client with write access to the store can create a malformed node. Such a node affects only the topic,
-broker or request that it represents. It is logged with its path, once per version, and takes effect again
-once it is repaired.
+broker or request that it represents. It is logged with its path, once per version, and ignored until it is
+repaired.
 """
 
 import logging
@@ -10,14 +10,14 @@ import logging
 log = logging.getLogger(__name__)
 
 NO_VERSION = -1
-"""Used in place of a node's version if the name of the node is invalid."""
+"""The version in log calls if the name of a node is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps its previous settings, and none of its records are deleted"
 MALFORMED_FEATURES = "no features are treated as finalized"
 
 
 class MalformedNode(ValueError):
-    """A node's content is invalid; the message begins with the path."""
+    """A node with invalid content. The message begins with the path."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -26,13 +26,13 @@ class MalformedNode(ValueError):
 
 
 class MalformedNodes:
-    """Logs malformed nodes, once per version of a node. One instance per broker."""
+    """The malformed nodes that one broker has found. They are logged once per version of a node."""
 
     def __init__(self) -> None:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """Log a malformed node. `consequence` is a clause such as "the topic is left alone"."""
+        """Log a malformed node. `consequence` is a clause such as "the topic stays unchanged"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("Found an invalid node: %s; %s until the node is repaired", error, consequence)

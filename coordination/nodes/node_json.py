@@ -1,7 +1,7 @@
-"""JSON payloads of nodes, encoded as by Kafka, and decoded field by field with the node's path in errors.
+"""JSON payloads of nodes, encoded as in Kafka. Errors in fields contain the node's path.
 
-As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and nodes of newer
-versions are read for their known fields.
+As in Kafka, unknown fields are ignored, null is equivalent to a missing field, and known fields are read from
+nodes of newer versions.
 """
 
 import json
@@ -19,7 +19,7 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def encode_json(values: Mapping[str, Any]) -> bytes:
-    """Encode without spaces, in key order."""
+    """Encode values as JSON without spaces, in the order of the keys in `values`."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -29,7 +29,7 @@ def is_number(text: str, highest: int) -> bool:
 
 
 class NodeObject:
-    """A JSON object in a node. Reading an invalid field raises MalformedNode."""
+    """A JSON object in a node. All methods that read a field raise MalformedNode if it is invalid."""
 
     __slots__ = ("_path", "_values", "_where")
 
@@ -40,7 +40,7 @@ class NodeObject:
 
     @classmethod
     def parse(cls, path: str, data: bytes | None) -> "NodeObject":
-        """Parse the node's whole payload."""
+        """Parse the payload of the node at `path`."""
         if not data:
             raise MalformedNode(path, "the node is empty")
         try:
@@ -57,7 +57,7 @@ class NodeObject:
         return iter(self._values)
 
     def wrong(self, name: str, problem: str) -> MalformedNode:
-        """The exception for an invalid field."""
+        """Return the exception to raise for an invalid field."""
         return MalformedNode(self._path, f"{self._where}{name} {problem}")
 
     def has(self, name: str) -> bool:
@@ -65,14 +65,14 @@ class NodeObject:
         return self._values.get(name) is not None
 
     def integer(self, name: str, default: int | None = None, *, low: int = 0, high: int = INT32_MAX) -> int:
-        """An integer from `low` to `high`."""
+        """Read an integer from `low` to `high`."""
         value = self._field(name, default)
         if type(value) is not int or not low <= value <= high:
             raise self.wrong(name, f"is {_shown(value)}, not a whole number from {low} to {high}")
         return value
 
     def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
-        """An integer from 0 to `high`, stored as a string or a number."""
+        """Read an integer from 0 to `high`, which is stored as a string or a number."""
         value = self._field(name, None)
         if isinstance(value, str) and is_number(value, high):
             value = int(value)
@@ -81,15 +81,15 @@ class NodeObject:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string without characters that cannot be encoded again."""
+        """Read a string. A string that cannot be encoded is invalid."""
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:
-        """A list of strings; empty if the field is missing."""
+        """Read a list of strings. A missing field is an empty list."""
         return [self._text(name, item) for item in self._list(name, [])]
 
     def brokers(self, name: str) -> tuple[int, ...]:
-        """A list of distinct broker IDs."""
+        """Read a list of distinct broker IDs."""
         values = self._list(name, None)
         for value in values:
             if type(value) is not int or not 0 <= value <= INT32_MAX:
@@ -99,14 +99,14 @@ class NodeObject:
         return tuple(values)
 
     def object(self, name: str) -> "NodeObject":
-        """A nested object; empty if the field is missing."""
+        """Read a nested object. A missing field is an empty object."""
         value = self._field(name, {})
         if not isinstance(value, dict):
             raise self.wrong(name, f"is {_shown(value)}, not an object")
         return NodeObject(self._path, value, f"{self._where}{name}.")
 
     def objects(self, name: str) -> "list[NodeObject]":
-        """A list of objects."""
+        """Read a list of objects."""
         items = self._list(name, None)
         for item in items:
             if not isinstance(item, dict):

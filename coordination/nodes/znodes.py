@@ -1,8 +1,8 @@
-"""Kafka 3.9's ZooKeeper nodes: paths, and encoding of the payloads.
+"""The ZooKeeper nodes of Kafka 3.9: paths, and encoding of the payloads.
 
-The JSON is identical to Kafka's, byte for byte where Kafka's order of keys is fixed, so that Kafka's tools
-and brokers can share a ZooKeeper with this broker. Decoders accept any order of keys and the payloads of
-older versions. For any payload, decoders return a value or raise MalformedNode with the node's path.
+The JSON is identical to Kafka's, including the order of keys where Kafka's order is fixed, so that Kafka's
+tools and brokers can share a ZooKeeper ensemble with this broker. Decoders accept any order of keys and the
+payloads of older versions. They raise MalformedNode, with the node's path, if a payload is invalid.
 """
 
 from __future__ import annotations
@@ -63,23 +63,23 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Maximum number of missing partitions in a topic: brokers keep an entry for each of them."""
+"""Maximum number of missing partitions in a topic, because brokers keep an entry for each of them."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
-"""Maximum last ID of a block; leaves room for another block."""
+"""Maximum last ID of a block, so that another block can follow."""
 
 #: The entity name of the default settings of all brokers, users, clients or addresses.
 DEFAULT_ENTITY = "<default>"
 
 
 class ControllerInfo(NamedTuple):
-    """The controller and the time of its election."""
+    """The broker ID of the controller and the time of its election."""
 
     broker_id: int
     timestamp_ms: int
 
 
 class ProducerIdBlock(NamedTuple):
-    """The producer IDs claimed by a broker: first to last, inclusive."""
+    """A block of producer IDs that a broker has allocated, from `first` to `last` inclusive."""
 
     broker_id: int
     first: int
@@ -87,53 +87,53 @@ class ProducerIdBlock(NamedTuple):
 
 
 def is_name(name: str) -> bool:
-    """Whether ZooKeeper accepts this as a node name."""
+    """Whether `name` is a valid node name in ZooKeeper."""
     return name not in ("", ".", "..") and "/" not in name and not _NOT_IN_PATHS.search(name)
 
 
 def broker_path(broker_id: int) -> str:
-    """/brokers/ids/N"""
+    """Return the path /brokers/ids/N."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
-    """/brokers/topics/T"""
+    """Return the path /brokers/topics/T."""
     return f"{TOPICS}/{topic}"
 
 
 def partitions_path(topic: str) -> str:
-    """/brokers/topics/T/partitions"""
+    """Return the path /brokers/topics/T/partitions."""
     return f"{TOPICS}/{topic}/partitions"
 
 
 def partition_path(topic: str, partition: int) -> str:
-    """/brokers/topics/T/partitions/P"""
+    """Return the path /brokers/topics/T/partitions/P."""
     return f"{TOPICS}/{topic}/partitions/{partition}"
 
 
 def partition_state_path(topic: str, partition: int) -> str:
-    """/brokers/topics/T/partitions/P/state"""
+    """Return the path /brokers/topics/T/partitions/P/state."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
 
 
 def config_path(entity_type: str, entity: str) -> str:
-    """/config/TYPE/NAME; TYPE is topics, brokers, users, clients or ips."""
+    """Return the path /config/TYPE/NAME. TYPE is topics, brokers, users, clients or ips."""
     return f"/config/{entity_type}/{entity}"
 
 
 def delete_topic_path(topic: str) -> str:
-    """/admin/delete_topics/T"""
+    """Return the path /admin/delete_topics/T."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
 def unfinished_fork_path(topic: str) -> str:
-    """The node of a topic that is being forked from another topic. After a crash, the topic is deleted."""
+    """Return the path of a node that exists while a topic is forked. After a crash, the topic is deleted."""
     return f"{UNFINISHED_FORKS}/{topic}"
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:
-    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. Raises ValueError for a group
-    name that ZooKeeper rejects. A slash in the name creates a deeper path, as in Kafka.
+    """Return the path /consumers/G/offsets/T/P, where consumers before Kafka 0.8.2 store offsets. Raises
+    ValueError if ZooKeeper rejects the group name. As in Kafka, a slash in the name creates a deeper path.
     """
     if not all(map(is_name, group.split("/"))):
         raise ValueError(f"{group!r} cannot be part of a path")
@@ -141,17 +141,17 @@ def consumer_offset_path(group: str, topic: str, partition: int) -> str:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """/cluster/id: the ID is 22 characters of URL-safe base64."""
+    """Encode /cluster/id. The ID consists of 22 characters of URL-safe base64."""
     return encode_json({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes | None) -> str:
-    """The cluster's ID."""
+    """Decode /cluster/id."""
     return NodeObject.parse(CLUSTER_ID, data).text("id")
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """/brokers/ids/N, version 5. Host and port, for old readers, are from the first PLAINTEXT endpoint."""
+    """Encode /brokers/ids/N, version 5. The fields host and port contain the first PLAINTEXT endpoint."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
     return encode_json(
         {
@@ -174,7 +174,7 @@ def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> 
 
 
 def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> BrokerInfo:
-    """A broker's registration, versions 1 to 5. The node's `czxid` is the broker epoch."""
+    """Decode /brokers/ids/N, versions 1 to 5. The node's `czxid` is the broker epoch."""
     values = NodeObject.parse(broker_path(broker_id), data)
     protocols = values.object("listener_security_protocol_map")
     endpoints = []
@@ -198,7 +198,7 @@ def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> Broker
 
 
 def encode_topic(topic: TopicState) -> bytes:
-    """/brokers/topics/T, version 3; version 2 without a topic ID."""
+    """Encode /brokers/topics/T, version 3, or version 2 if the topic has no ID."""
     return encode_json(
         {
             "partitions": _assignment(topic.replicas),
@@ -211,7 +211,7 @@ def encode_topic(topic: TopicState) -> bytes:
 
 
 def decode_topic(name: str, data: bytes | None) -> TopicState:
-    """A topic's assignment, versions 1 to 3. A partition without replicas can have no leader."""
+    """Decode /brokers/topics/T, versions 1 to 3. A partition without replicas cannot have a leader."""
     path = topic_path(name)
     values = NodeObject.parse(path, data)
     replicas = _replicas(values.object("partitions"))
@@ -233,7 +233,7 @@ def decode_topic(name: str, data: bytes | None) -> TopicState:
 
 
 def encode_partition_state(state: PartitionState) -> bytes:
-    """/brokers/topics/T/partitions/P/state, version 1."""
+    """Encode /brokers/topics/T/partitions/P/state, version 1."""
     return encode_json(
         {
             "controller_epoch": state.controller_epoch,
@@ -249,7 +249,7 @@ def encode_partition_state(state: PartitionState) -> bytes:
 def decode_partition_state(
     topic: str, partition: int, data: bytes | None, node_version: int
 ) -> PartitionState:
-    """A partition's leader and ISR; the node's version is the partition epoch."""
+    """Decode /brokers/topics/T/partitions/P/state. The node's version is the partition epoch."""
     values = NodeObject.parse(partition_state_path(topic, partition), data)
     return PartitionState(
         values.integer("leader", low=-2),
@@ -262,7 +262,7 @@ def decode_partition_state(
 
 
 def encode_controller(controller: ControllerInfo) -> bytes:
-    """/controller, version 2."""
+    """Encode /controller, version 2."""
     return encode_json(
         {
             "version": 2,
@@ -274,19 +274,19 @@ def encode_controller(controller: ControllerInfo) -> bytes:
 
 
 def decode_controller(data: bytes | None) -> ControllerInfo:
-    """The controller's broker ID and election time."""
+    """Decode /controller."""
     values = NodeObject.parse(CONTROLLER, data)
     since_ms = values.integer_text("timestamp") if values.has("timestamp") else -1
     return ControllerInfo(values.integer("brokerid"), since_ms)
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
-    """/controller_epoch, as text."""
+    """Encode /controller_epoch as text."""
     return str(epoch).encode()
 
 
 def decode_controller_epoch(data: bytes | None) -> int:
-    """The number of controller elections."""
+    """Decode /controller_epoch, the number of controller elections."""
     text = (data or b"").decode(errors="replace")
     if not is_number(text, INT32_MAX - 1):
         raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is not an epoch")
@@ -294,12 +294,12 @@ def decode_controller_epoch(data: bytes | None) -> int:
 
 
 def encode_config(settings: Mapping[str, str]) -> bytes:
-    """/config/TYPE/NAME"""
+    """Encode /config/TYPE/NAME."""
     return encode_json({"version": 1, "config": dict(settings)})
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """The settings of the entity whose node is `path`; empty if the node has no data."""
+    """Decode the settings of the entity whose node is `path`. A node without data has no settings."""
     if not data:
         return {}
     settings = NodeObject.parse(path, data).object("config")
@@ -307,12 +307,12 @@ def decode_config(path: str, data: bytes | None) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """/config/changes/config_change_…, with a path such as `topics/T` or `users/U/clients/C`."""
+    """Encode /config/changes/config_change_…, with a path such as `topics/T` or `users/U/clients/C`."""
     return encode_json({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """The entity's path. Version 1, with type and entity in separate fields, is also read."""
+    """Decode the path of the entity. Version 1 contains the type and the entity in separate fields."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")
@@ -320,13 +320,13 @@ def decode_config_change(path: str, data: bytes | None) -> str:
 
 
 def decode_partitions(path: str, data: bytes | None) -> list[tuple[str, int]]:
-    """The partitions in /isr_change_notification/isr_change_… and /admin/preferred_replica_election."""
+    """Decode the partitions in /isr_change_notification/isr_change_… or /admin/preferred_replica_election."""
     items = NodeObject.parse(path, data).objects("partitions")
     return [(item.text("topic"), item.integer("partition")) for item in items]
 
 
 def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
-    """/admin/reassign_partitions, as legacy tools write it."""
+    """Encode /admin/reassign_partitions, which legacy tools also write."""
     items = [
         {"topic": topic, "partition": index, "replicas": list(replicas)}
         for (topic, index), replicas in partitions.items()
@@ -335,23 +335,23 @@ def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> 
 
 
 def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
-    """The requested replicas of each partition."""
+    """Decode /admin/reassign_partitions, the target replicas of each partition."""
     items = NodeObject.parse(REASSIGN_PARTITIONS, data).objects("partitions")
     return {(item.text("topic"), item.integer("partition")): item.brokers("replicas") for item in items}
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """/log_dir_event_notification/log_dir_event_…: a broker lost a log directory."""
+    """Encode /log_dir_event_notification/log_dir_event_…, the notice of a failed log directory."""
     return encode_json({"version": 1, "broker": broker_id, "event": 1})
 
 
 def decode_log_dir_event(path: str, data: bytes | None) -> int:
-    """The broker that lost a log directory."""
+    """Decode the ID of the broker that reports a failed log directory."""
     return NodeObject.parse(path, data).integer("broker")
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
-    """/latest_producer_id_block"""
+    """Encode /latest_producer_id_block."""
     return encode_json(
         {
             "version": 1,
@@ -363,7 +363,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """The last claimed block; None if the node is empty."""
+    """Decode /latest_producer_id_block, the last allocated block. Return None if the node is empty."""
     if not data:
         return None
     values = NodeObject.parse(PRODUCER_ID_BLOCK, data)
@@ -378,12 +378,12 @@ def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
 
 
 def encode_offset(offset: int) -> bytes:
-    """A consumer offset, as text."""
+    """Encode a consumer offset as text."""
     return str(offset).encode()
 
 
 def decode_offset(path: str, data: bytes | None) -> int | None:
-    """The consumer offset; None if the node has no data."""
+    """Decode a consumer offset. Return None if the node has no data."""
     if not data:
         return None
     text = data.decode(errors="replace")
@@ -393,13 +393,13 @@ def decode_offset(path: str, data: bytes | None) -> int | None:
 
 
 def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes:
-    """/feature, version 2: the finalized features."""
+    """Encode /feature, version 2, which contains the finalized features."""
     features = {name: {"max_version_level": level} for name, level in max_levels.items()}
     return encode_json({"features": features, "version": 2, "status": 1 if enabled else 0})
 
 
 def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
-    """Whether finalized features are enabled, and their levels, from versions 1 and 2."""
+    """Decode /feature, versions 1 and 2: whether finalized features are enabled, and their levels."""
     values = NodeObject.parse(FEATURE, data)
     features = values.object("features")
     levels = {name: features.object(name).integer("max_version_level") for name in features}
@@ -407,7 +407,7 @@ def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
 
 
 def encode_topic_id(topic_id: UUID) -> str:
-    """A topic ID as Kafka writes it: URL-safe base64 without padding."""
+    """Encode a topic ID as in Kafka: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
@@ -436,10 +436,10 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node name of an entity. None is the default entity, for all entities without their own settings."""
+    """Return the node name of an entity. None is the default entity, whose settings apply to all others."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 
 def entity_name(node: str) -> str | None:
-    """The entity of a node; None is the default entity."""
+    """Return the entity of a node. None is the default entity."""
     return None if node == DEFAULT_ENTITY else unquote(node)

@@ -1,7 +1,8 @@
 """The default metadata store: a tree in this process, journaled to disk.
 
-A change is applied to the tree at once, so that later changes build on it. The change becomes visible to its
-caller, readers and watches once its journal line is on disk. Changes made during an fsync share the next.
+A change is applied to the tree at once, so that later changes are based on it. The change becomes visible to
+its caller, readers and watches once its journal line is on disk. Changes made during an fsync share the next
+fsync.
 """
 
 import asyncio
@@ -20,12 +21,10 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """The journal cannot be written, and later changes are lost. A restart returns to the state on disk."""
+    """A failure to write the journal. Later changes are lost, and a restart returns to the state on disk."""
 
 
 class _Batch:
-    """Transactions that share one write and one fsync."""
-
     def __init__(self) -> None:
         self.lines: list[bytes] = []
         self.calls: list[tuple[Watch, stores.Event]] = []
@@ -37,15 +36,15 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """The tree of one journal file. The brokers of a process share it, each through a session.
+    """A metadata store with one journal file. Brokers in the same process share it, each with a session.
 
-    Opening may raise OSError or journal.CorruptJournal. No other process may use the file.
+    Opening the store raises OSError, CorruptJournal. No other process may use the file.
     """
 
     def __init__(
         self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
     ) -> None:
-        """`journal` replaces the journal file at `journal_path`."""
+        """`journal` is used instead of a journal file at `journal_path`."""
         self._journal = journal or Journal(journal_path)
         self._tree = self._journal.open()
         self._now_ms = now_ms
@@ -59,8 +58,7 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # The sessions of the previous process ended with the process. The line that ends them is written with
-        # the first awaited line.
+        # With the first change, write the deletion of ephemeral nodes of the previous process.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
@@ -69,18 +67,18 @@ class EmbeddedMetadataStore:
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":
-        """Open a session, which lasts until it is closed or expires."""
+        """Open a session."""
         self._last_session_id += 1
         session = EmbeddedSession(self, self._last_session_id)
         self._sessions[session.session_id] = session
         return session
 
     def snapshot(self) -> bytes:
-        """The content of a journal file for the current tree."""
+        """Return the content of a journal file for the current tree."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
-        """End every session and close the file."""
+        """End all sessions and close the journal file."""
         self._closing = True
         for session in list(self._sessions.values()):
             try:
@@ -92,14 +90,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Return data and stat, possibly before they are on disk."""
+        """Return the data and stat of a node, possibly before they are on disk."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Return the stat or None, possibly before it is on disk."""
+        """Return the stat of a node or None, possibly before it is on disk."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -107,7 +105,7 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """Return the names of the children, possibly before they are on disk."""
+        """Return the names of a node's children, possibly before they are on disk."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)
@@ -122,7 +120,7 @@ class EmbeddedMetadataStore:
             await asyncio.shield(batch.done)
 
     async def multi(self, operations: Sequence[stores.Operation], session_id: int) -> list[str | Stat | None]:
-        """Apply a transaction and wait until it is on disk."""
+        """Apply a transaction, wait until it is on disk, and return the results."""
         if self._failure:
             raise StoreFailed(self._failure)
         now_ms = self._now_ms()
@@ -139,7 +137,7 @@ class EmbeddedMetadataStore:
         return results
 
     def ephemerals(self, session_id: int) -> list[str]:
-        """The paths of a session's ephemeral nodes."""
+        """Return the paths of a session's ephemeral nodes."""
         return self._tree.ephemerals(session_id)
 
     async def end_session(self, session_id: int) -> None:
@@ -185,15 +183,15 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # Readers wait for this batch until its watches have fired.
+            # Let the watches fire before readers, which wait for this batch, continue.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
         self._flusher = None
 
     async def _append(self, lines: bytes) -> None:
-        """Write to the journal. While the disk is full, the write is retried and callers keep waiting,
-        because their changes are already in the tree.
+        """Write lines to the journal. While the disk is full, retry and let callers wait, because their
+        changes are already in the tree.
         """
         loop = asyncio.get_running_loop()
         reported = False
@@ -245,7 +243,7 @@ class EmbeddedSession(StoreSession):
         try:
             found = self._store.get(path, self._guard(watch))
         except stores.NoNode:
-            # A missing node must not be reported before its absence is durable, either.
+            # The node may have been deleted by a change that is not on disk yet.
             await self._store.durable()
             raise
         await self._store.durable()
@@ -276,7 +274,7 @@ class EmbeddedSession(StoreSession):
             await self._end(stores.SessionState.CLOSED)
 
     async def expire(self) -> None:
-        """Expire the session, as ZooKeeper does after a period without heartbeats."""
+        """Expire the session, as ZooKeeper does after a session timeout."""
         self._check_connected()
         await self._end(stores.SessionState.EXPIRED)
 
@@ -288,7 +286,7 @@ class EmbeddedSession(StoreSession):
             self._change_state(state)
 
     def _guard(self, watch: Watch | None) -> Watch | None:
-        """Wrap a watch so that it is ignored after its session ends."""
+        """Wrap a watch so that it does not fire after its session has ended."""
         if watch is None:
             return None
 

@@ -9,12 +9,13 @@ feed:
     [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
 
 Data bytes are written as the characters with the same numbers (ISO-8859-1). `synced` is the last transaction
-known to be on disk when the line was written. After a crash, the first bad line and all later lines are cut
-off, unless a later line proves that the bad line had been on disk, because a crash cannot cause that.
+that was known to be on disk when the line was written. After a crash, the first invalid line and all later
+lines are removed. If a later line proves that the invalid line had been on disk, the file was damaged in a
+different way, and CorruptJournal is raised.
 
-An unacknowledged line torn by a crash cannot be distinguished from an acknowledged line that was truncated
-later. The removed text is therefore logged in full, and `tail_was_cut` reports that the tree may lack
-acknowledged changes.
+An unacknowledged line that was torn by a crash cannot be distinguished from an acknowledged line that was
+truncated later. The removed text is therefore logged in full, and `tail_was_cut` is set, because the tree may
+lack acknowledged changes.
 """
 
 import errno
@@ -31,7 +32,7 @@ from kafka_compat.coordination.store.tree import Node, Tree, split
 log = logging.getLogger(__name__)
 
 JOURNAL_NAME = "kafka-compat-metadata.journal"
-"""The name of the file, in the first directory of log.dirs."""
+"""The name of the journal file, which is in the first directory of log.dirs."""
 
 FORMAT = "kafka-compat metadata journal"
 COMPACT_BYTES_MIN = 4 * 1024 * 1024
@@ -39,15 +40,15 @@ COMPACT_RATIO = 2
 
 
 class CorruptJournal(MetadataStoreError):
-    """The file was damaged other than by a crash. Nothing was changed."""
+    """A journal that was damaged in a way that a crash cannot cause. The file is not changed."""
 
 
 class JournalFull(OSError):
-    """The disk has no space for a line. The line was not written, and the write may be retried."""
+    """A write for which the disk has no space. Nothing was written, and the write may be retried."""
 
 
 class Journal:
-    """One journal file. `open` reads the file; `append` returns when its lines are on disk."""
+    """One journal file. `open` reads the file, and `append` returns when the lines are on disk."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -55,11 +56,11 @@ class Journal:
         self._snapshot_bytes = 0
         self._bytes = 0
         self.tail_was_cut = False
-        """Whether the end of the file was unreadable, after a crash or other damage."""
+        """Whether `open` has removed an unreadable end of the file."""
 
     def open(self) -> Tree:
-        """Read the tree from the file (empty if the file is missing), and cut off a tail left by a crash.
-        Raises CorruptJournal, OSError.
+        """Read the tree from the file, and remove an incomplete end that a crash left. If the file is
+        missing, create it with an empty tree. Raises CorruptJournal, OSError.
         """
         try:
             with open(self.path, "rb") as file:
@@ -73,9 +74,9 @@ class Journal:
         if self._bytes < len(data):
             self.tail_was_cut = True
             log.error(
-                "Removed an incomplete change from the end of %s (%d bytes after transaction %d). A crash "
-                "during a write has this effect, and the change was never acknowledged. If the file was "
-                "damaged in another way, the change is lost: %s",
+                "Removed an incomplete change from the end of %s (%d bytes after transaction %d). After a "
+                "crash during a write, no action is needed: the change was not acknowledged. Otherwise the "
+                "file was damaged, and the change is lost: %s",
                 self.path,
                 len(data) - self._bytes,
                 tree.zxid,
@@ -102,13 +103,13 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether the transactions are large enough, relative to the snapshot, for a new snapshot."""
+        """Whether the transactions take enough space to replace the file with a new snapshot."""
         return self._bytes - self._snapshot_bytes > max(
             COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
         )
 
     def compact(self, snapshot: bytes) -> None:
-        """Replace the file atomically by this snapshot from `encode_snapshot`. Raises OSError."""
+        """Replace the file atomically with a snapshot from `encode_snapshot`. Raises OSError."""
         temporary = self.path + ".new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -131,18 +132,18 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Postpone the next attempt after a failed compaction, as if the compaction had succeeded."""
+        """Postpone the next compaction after a failure, by as many changes as after a success."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
-        """Close the file; appended lines are on disk already."""
+        """Close the file. All appended lines are already on disk."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced: int) -> bytes:
-    """Encode one transaction as a line. `changes` is as returned by Tree.apply."""
+    """Encode one transaction as a line. `changes` is a result of `Tree.apply`."""
     texts = [
         [change[0], change[1], text_of(change[2]), *change[3:]] if len(change) > 2 else change
         for change in changes
@@ -151,7 +152,7 @@ def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced:
 
 
 def encode_snapshot(tree: Tree) -> bytes:
-    """Encode a whole tree, parents before their children."""
+    """Encode a tree as a snapshot, parents before their children."""
     lines = [_line({FORMAT: 1, "zxid": tree.zxid, "nodes": len(tree.nodes)})]
     for path in sorted(tree.nodes):
         node = tree.nodes[path]
@@ -174,11 +175,11 @@ def encode_snapshot(tree: Tree) -> bytes:
 
 
 _decode = json.JSONDecoder().raw_decode
-"""Called directly because it takes two thirds of the time that `json.loads` takes."""
+"""JSON decoder, which is called directly because `json.loads` takes 50% longer."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
-    """Decode a journal. Returns its tree, the size of its snapshot, and the size of its valid part."""
+    """Decode a journal. Return its tree, the size of its snapshot, and the size of its valid part."""
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
@@ -197,7 +198,7 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
             _refuse_if_it_was_on_disk(lines, tree.zxid, name, position)
             break
         zxid, now_ms, changes, _ = entry
-        # A snapshot may already contain transactions whose lines were not written yet.
+        # A snapshot may already contain transactions whose lines were written after the snapshot.
         if zxid > tree.zxid:
             tree.replay(zxid, now_ms, [_with_bytes(change) for change in changes])
         position = end
@@ -215,7 +216,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore a node. Nodes with equal payloads share one object, which `payloads` finds by its text."""
+    """Restore a node. Nodes with equal data share one object, to which `payloads` maps the encoded data."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:
@@ -231,7 +232,7 @@ def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield (end of the line, value of the line); the value is None for an invalid line."""
+    """Yield the end and the value of each line. The value is None if the line is invalid."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -250,12 +251,12 @@ def _line(value: Any) -> bytes:
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Encode data as text in a line."""
+    """Encode data as text for a line."""
     return None if data is None else data.decode("iso-8859-1")
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """Decode the result of `text_of`. Raises ValueError for other texts."""
+    """Decode the result of `text_of`. Raises ValueError for any other text."""
     return None if text is None else text.encode("iso-8859-1")
 
 

@@ -1,4 +1,4 @@
-"""Message connection between two processes on one machine, in the format of store_wire.py."""
+"""Connection between two processes on one machine, for messages in the format of store_wire.py."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 
 
 class Link(asyncio.Protocol):
-    """A connection: calls `on_message` with each message in order, and `on_end` once when it closes.
+    """A connection that calls `on_message` with each message, and `on_end` once when it is closed.
 
-    An invalid message, detected here or by `on_message` (BadFrame), closes the connection.
+    The connection is closed if a message is invalid, or if `on_message` raises BadFrame.
     """
 
     def __init__(self, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class Link(asyncio.Protocol):
             self._transport.write(frame)
 
     def close(self) -> None:
-        """Close the connection after everything is sent."""
+        """Close the connection after all messages are sent."""
         if self._transport is not None:
             self._transport.close()
 

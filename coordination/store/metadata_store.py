@@ -2,13 +2,13 @@
 
 Rules:
 - Every change has a transaction ID (zxid) greater than all earlier IDs, even across restarts.
-- A node's version counts its writes from 0; a write or delete may require a version (-1: any).
+- The version of a node counts its writes, starting at 0. A write or delete may require a version (-1: any).
 - Ephemeral nodes exist as long as the session that created them, and have no children.
-- The name of a sequential node ends with a ten-digit counter, kept by its parent.
-- `multi` performs all of its operations or none.
+- The name of a sequential node ends with a ten-digit counter, which its parent keeps.
+- `multi` performs either all of its operations or none.
 - A watch fires once, at the first change after the read that set it, before that change can be read.
-- A session may be suspended: the store is unreachable, but nothing is lost. A session may also expire: its
-  ephemeral nodes are deleted, every later call raises SessionExpired, and its owner must start from scratch.
+- While the store is unreachable, a session is suspended, but nothing is lost. When a session expires, its
+  ephemeral nodes are deleted, all later calls raise SessionExpired, and its owner must open a new session.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ ANY_VERSION = -1
 
 
 _AT_ONCE = 256
-"""Maximum number of nodes of a tree that are deleted in one transaction."""
+"""Maximum number of nodes that `delete_tree` deletes in one transaction."""
 
 
 class MetadataStoreError(Exception):
@@ -30,43 +30,43 @@ class MetadataStoreError(Exception):
 
 
 class NoNode(MetadataStoreError):
-    """The path, or the parent of a node to create, does not exist."""
+    """A missing node, or a missing parent of a node to create."""
 
 
 class NodeExists(MetadataStoreError):
-    """The path to create exists."""
+    """A node to create that already exists."""
 
 
 class BadVersion(MetadataStoreError):
-    """The node's version differs from the required one."""
+    """A node whose version differs from the required version."""
 
 
 class NotEmpty(MetadataStoreError):
-    """A node with children cannot be deleted."""
+    """A node that cannot be deleted because it has children."""
 
 
 class NoChildrenForEphemerals(MetadataStoreError):
-    """An ephemeral node cannot be a parent."""
+    """An ephemeral node, which cannot have children."""
 
 
 class SessionExpired(MetadataStoreError):
-    """The session has ended, and its ephemeral nodes are deleted."""
+    """A session that has ended and whose ephemeral nodes are deleted."""
 
 
 class ConnectionLost(MetadataStoreError):
-    """No response was received: the operation may or may not have been performed."""
+    """An operation without a response, which may or may not have been performed."""
 
 
 class NotAllowed(MetadataStoreError):
-    """The node's ACL does not allow this session to perform the operation."""
+    """An operation that the node's ACL does not allow for this session."""
 
 
 class LoginFailed(MetadataStoreError):
-    """The store requires authentication, or rejected the credentials. The message names the settings."""
+    """Rejected or missing credentials for the store. The message contains the names of the settings."""
 
 
 class TransactionFailed(MetadataStoreError):
-    """A `multi` had no effect, because operation number `index` failed with `cause`."""
+    """A `multi` without effect, because the operation with this index failed with `cause`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -75,15 +75,15 @@ class TransactionFailed(MetadataStoreError):
 
     @property
     def cause(self) -> MetadataStoreError:
-        """The reason that the operation failed."""
+        """The error of the failed operation."""
         assert self._cause is not None
         return self._cause
 
     def take_cause(self) -> MetadataStoreError:
-        """Return the cause, to be raised in place of this error, and drop the reference to it.
+        """Return the cause, which is to be raised in place of this error, and drop the reference to it.
 
-        This error is the context of the raised cause. If they referred to each other, only the garbage
-        collector would free both and the frames of their tracebacks.
+        This error becomes the context of the raised cause. If the errors referred to each other, only the
+        garbage collector would free them and the frames of their tracebacks.
         """
         cause = self.cause
         self._cause = None
@@ -91,7 +91,7 @@ class TransactionFailed(MetadataStoreError):
 
 
 class Stat(NamedTuple):
-    """Metadata of a node. `ephemeral_owner` is a session ID, or 0."""
+    """Metadata of a node. `ephemeral_owner` is the session ID of an ephemeral node, and otherwise 0."""
 
     czxid: int
     mzxid: int
@@ -104,7 +104,7 @@ class Stat(NamedTuple):
 
 
 class EventKind(Enum):
-    """The change of a watched node."""
+    """The kind of change of a watched node."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -133,7 +133,7 @@ StateListener = Callable[[SessionState], None]
 
 
 class Create(NamedTuple):
-    """Create a node."""
+    """Operation that creates a node."""
 
     path: str
     data: bytes | None = None
@@ -142,7 +142,7 @@ class Create(NamedTuple):
 
 
 class SetData(NamedTuple):
-    """Replace a node's data."""
+    """Operation that replaces the data of a node."""
 
     path: str
     data: bytes | None
@@ -150,14 +150,14 @@ class SetData(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Delete a node."""
+    """Operation that deletes a node."""
 
     path: str
     version: int = ANY_VERSION
 
 
 class Check(NamedTuple):
-    """Check a version: the multi fails unless the node has it."""
+    """Operation that fails unless the node has this version."""
 
     path: str
     version: int
@@ -181,24 +181,24 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def on_state(self, listener: StateListener) -> None:
-        """Call `listener` at every change of the session's state."""
+        """Call `listener` at each change of the session's state."""
 
     @abstractmethod
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
-        """Return data and stat of a node. Raises NoNode, without setting a watch, if it is missing."""
+        """Return the data and stat of a node. Raises NoNode, without setting the watch, if it is missing."""
 
     @abstractmethod
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return the stat of a node, or None. The watch also reports its creation."""
+        """Return the stat of a node, or None if it is missing. The watch also fires when it is created."""
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the sorted names of a node's children. Raises NoNode, without setting a watch."""
+        """Return the sorted names of a node's children. Raises NoNode, without setting the watch."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        """Perform all operations as one transaction. Returns the results in order: the path of a Create, the
-        stat after a SetData, otherwise None. Raises TransactionFailed if none was performed.
+        """Perform all operations as one transaction. Return the results in order: the path of a Create, the
+        stat after a SetData, and None for other operations. Raises TransactionFailed if none was performed.
         """
 
     @abstractmethod
@@ -216,17 +216,17 @@ class MetadataStore(ABC):
         return result
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Replace a node's data if it has the version, and return the new stat. Raises NoNode, BadVersion."""
+        """Replace the data of a node with this version; return the new stat. Raises NoNode, BadVersion."""
         result = await self._one(SetData(path, data, version))
         assert isinstance(result, Stat)
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Delete a node without children if it has the version. Raises NoNode, BadVersion, NotEmpty."""
+        """Delete a node with this version and without children. Raises NoNode, BadVersion, NotEmpty."""
         await self._one(Delete(path, version))
 
     async def ensure(self, path: str) -> None:
-        """Create the node and its missing parents, persistent and without data."""
+        """Create a persistent node without data, and its missing parents, unless it exists."""
         names = path.strip("/").split("/")
         for depth in range(1, len(names) + 1):
             ancestor = "/" + "/".join(names[:depth])
@@ -237,7 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """Like `ensure`, but for several nodes, in one transaction unless other clients interfere."""
+        """Create several nodes as `ensure` does, in one transaction unless other clients interfere."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:
@@ -256,9 +256,9 @@ class MetadataStore(ABC):
                 await self.ensure(path)
 
     async def put(self, path: str, data: bytes | None) -> None:
-        """Set the data of a node, and create the node and its parents if they are missing.
+        """Set the data of a node. Create the node and its parents if they are missing.
 
-        Never raises ConnectionLost, because operations without a response are harmless to repeat.
+        Never raises ConnectionLost, because an operation without a response is repeated, which is harmless.
         """
         while True:
             try:
@@ -279,9 +279,9 @@ class MetadataStore(ABC):
         await self.create(path, data)
 
     async def delete_tree(self, path: str) -> None:
-        """Delete a node and all nodes below it, bottom up. Does nothing if the node is missing.
+        """Delete a node, if it exists, and all nodes below it, children first.
 
-        Many nodes take several transactions, because ZooKeeper accepts at most 1 MB at once.
+        Many nodes are deleted in several transactions, because ZooKeeper accepts at most 1 MB at once.
         """
         operations: list[Operation] = []
         paths = [path]
@@ -295,7 +295,6 @@ class MetadataStore(ABC):
                 continue
             operations.append(Delete(current))
             if len(operations) % _AT_ONCE == 0:
-                # Yield to the event loop.
                 await asyncio.sleep(0)
         while operations:
             await self.multi(operations[: -_AT_ONCE - 1 : -1])
@@ -309,7 +308,7 @@ class MetadataStore(ABC):
 
 
 class StoreSession(MetadataStore):
-    """A session that keeps its own state: the base class of all sessions."""
+    """Base class of all sessions. It keeps the state of the session."""
 
     def __init__(self, session_id: int, state: SessionState = SessionState.CONNECTED) -> None:
         self._session_id = session_id
@@ -333,6 +332,5 @@ class StoreSession(MetadataStore):
             listener(state)
 
     def _check_connected(self) -> None:
-        """Raise SessionExpired unless the session is CONNECTED."""
         if self._state is not SessionState.CONNECTED:
             raise SessionExpired(f"session {self._session_id} is {self._state.value}")

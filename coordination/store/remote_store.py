@@ -1,9 +1,10 @@
 """Client of a metadata store in another process on this machine, over a connection to its StoreServer.
 
 Rules, in addition to the rules of metadata_store.py:
-- Calls are pipelined: each call is sent without waiting for responses. See store_wire.py for the format.
-- The connection is never reopened. When it closes, every session becomes CLOSED, and no new session can be
-  opened. Pending calls raise ConnectionLost, later calls raise SessionExpired.
+- Calls are pipelined: each call is sent without waiting for earlier responses. store_wire.py describes the
+  format.
+- The connection is never reopened. When it is closed, all sessions become CLOSED, and no new session can be
+  opened. Pending calls raise ConnectionLost, and later calls raise SessionExpired.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from kafka_compat.coordination.store.tree import check_path
 
 
 class StoreClient:
-    """The client end of a connection and its sessions. `send` sends a message.
+    """The client side of a connection, and its sessions. `send` sends a message to the server.
 
-    The owner of the connection calls `receive` with each message, and `lost` when the connection closes.
+    The owner of the connection calls `receive` with each message, and `lost` when the connection is closed.
     """
 
     def __init__(self, send: Callable[[Message], None], session_timeout_ms: int) -> None:
@@ -56,7 +57,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # Call the watch before callers that read the change, which are resumed later.
+                    # Call the watch before callers that have read the change are resumed.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -64,7 +65,7 @@ class StoreClient:
                     session.end(SessionState.EXPIRED)
 
     def lost(self) -> None:
-        """Handle the loss of the connection."""
+        """End all sessions and fail pending calls, because the connection was closed."""
         self._is_lost = True
         self._next_beat.cancel()
         sessions, self._sessions = self._sessions, {}
@@ -99,14 +100,14 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # Encode the message first: if it is too long, it is not sent, and no caller may wait for a response.
+        # Send the message first: if it is too long, this raises an error, and no response may be expected.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
         return await future
 
     async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
-        """Send one of store_wire.READS."""
+        """Send a read request, one of store_wire.READS, and return its encoded result."""
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
@@ -124,7 +125,7 @@ class StoreClient:
         await self._ask("close", session.session_id)
 
     def forget(self, session: RemoteSession) -> None:
-        """Drop a session, so that later messages to it are ignored."""
+        """Drop a session, so that later messages for it are ignored."""
         self._sessions.pop(session.session_id, None)
         self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}
 
@@ -134,7 +135,7 @@ class StoreClient:
 
 
 class RemoteSession(StoreSession):
-    """A session with the store of another process; created by StoreClient.connect."""
+    """A session with the store of another process, opened by `StoreClient.connect`."""
 
     def __init__(self, client: StoreClient, session_id: int) -> None:
         super().__init__(session_id)
@@ -163,13 +164,12 @@ class RemoteSession(StoreSession):
         try:
             await self._client.close(self)
         except (stores.ConnectionLost, stores.SessionExpired):
-            # The session has ended already.
-            pass
+            pass  # The session has already ended.
         finally:
             self._change_state(SessionState.CLOSED)
 
     def end(self, state: SessionState) -> None:
-        """End the session after an expiry or the loss of the connection."""
+        """End the session, because it expired or the connection was closed."""
         self._client.forget(self)
         self._change_state(state)
 

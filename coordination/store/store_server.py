@@ -1,13 +1,13 @@
-"""Server of an EmbeddedMetadataStore for one other process: the requests on its connection, and its sessions.
+"""Server of an EmbeddedMetadataStore for one other process, with the requests and sessions of that process.
 
 Rules, in addition to the rules of metadata_store.py:
-- Requests begin in the order of arrival. Events and responses are sent in the order in which the store
-  produces them, over one connection, so a watch event arrives before the change can be read.
-- When the connection ends, the process is considered dead: its sessions end at once, and their ephemeral
+- Requests begin in the order of arrival. Events and responses are sent, over one connection, in the order in
+  which the store generates them, so that a watch event arrives before the change can be read.
+- When the connection is closed, the process is considered dead: its sessions end at once, and their ephemeral
   nodes are deleted.
 - If a process sends nothing for its session timeout, its sessions with ephemeral nodes expire. Other sessions
-  do not expire: nothing depends on them, and before a broker registers, recovery of its logs may take longer
-  than the timeout.
+  do not expire, because no other client depends on them. Log recovery, before a broker registers, may take
+  longer than the timeout.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kafka_compat.coordination.store.store_wire import Message
 log = logging.getLogger(__name__)
 
 CHECKS_PER_TIMEOUT = 3
-"""The number of silence checks, and of heartbeats, per session timeout."""
+"""The number of heartbeats, and of checks for missing heartbeats, per session timeout."""
 
 
 class Silence:
-    """The time since the last message. No I/O; times are monotonic, in seconds.
+    """The time in seconds since the last message, on a monotonic clock. No I/O.
 
-    Time in which this process did not run does not count: measurement restarts after a gap between two checks
-    that is longer than the timeout.
+    Time during which this process did not run is not counted: if the interval between two checks is longer
+    than the timeout, the measurement starts again.
     """
 
     def __init__(self, timeout_s: float, now_s: float) -> None:
@@ -53,7 +53,7 @@ class Silence:
 
 
 class StoreServer:
-    """The store as served to one client process. `send` sends a message to that process."""
+    """The server for one client process. `send` sends a message to that process."""
 
     def __init__(
         self, store: EmbeddedMetadataStore, session_timeout_ms: int, send: Callable[[Message], None]
@@ -68,7 +68,7 @@ class StoreServer:
         self._next_look = self._loop.call_later(self._look_every_s, self._look)
 
     def receive(self, message: Message) -> None:
-        """Carry out a request. Raises store_wire.BadFrame if it is invalid."""
+        """Process a request. Raises store_wire.BadFrame if it is invalid."""
         request = store_wire.decode_request(message)
         self._silence.heard(self._loop.time())
         match request:
@@ -82,7 +82,7 @@ class StoreServer:
                 self._begin(self._answer(request.request_id, self._close(request)))
 
     def end(self) -> None:
-        """End the sessions of a process that has exited, after its pending requests."""
+        """End all sessions after the pending requests, because the client process has exited."""
         self._next_look.cancel()
         for session in list(self._sessions.values()):
             self._begin(self._expire(session))
@@ -94,12 +94,12 @@ class StoreServer:
             await self._expire(session)
 
     async def settled(self) -> None:
-        """Wait until all requests, and all work caused by the end of the connection, are done."""
+        """Wait until all requests have been processed and all sessions that must end have ended."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        # Tasks start in the order of creation, so requests reach the store in the order of arrival.
+        # Tasks start in the order of their creation, so requests reach the store in the order of arrival.
         task = self._loop.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -122,7 +122,7 @@ class StoreServer:
     async def _answer(self, request_id: int, work: Coroutine[Any, Any, Any]) -> None:
         try:
             result = await work
-            # A list of children that is too long is also reported as an error.
+            # Send the result in the `try` block, because a list of children may be too long to be sent.
             self._send(["done", request_id, result])
         except MetadataStoreError as error:
             self._send(["failed", request_id, store_wire.encode_error(error)])

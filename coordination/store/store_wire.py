@@ -33,7 +33,7 @@ from kafka_compat.coordination.store.metadata_store import Event, MetadataStoreE
 from kafka_compat.coordination.store.tree import check_path
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
-"""Maximum size of a frame, sufficient for a list of a million topics."""
+"""Maximum size of a frame in bytes, which is sufficient for a list of a million topics."""
 
 READS = ("get", "exists", "children")
 
@@ -55,7 +55,7 @@ Message = Sequence[Any]
 
 
 class BadFrame(Exception):
-    """The received data is not a valid frame or message. The connection is unusable."""
+    """Received data that is not a valid frame or message. The connection is then unusable."""
 
 
 class Open(NamedTuple):
@@ -65,7 +65,7 @@ class Open(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Read request, one of READS."""
+    """Request to read a node. `kind` is one of READS."""
 
     kind: str
     request_id: int
@@ -75,7 +75,7 @@ class Read(NamedTuple):
 
 
 class Multi(NamedTuple):
-    """Transaction request."""
+    """Request for a transaction."""
 
     request_id: int
     session_id: int
@@ -138,13 +138,13 @@ def encode_frame(message: Message) -> bytes:
 
 
 class Splitter:
-    """Splits a byte stream into messages."""
+    """A decoder that splits a byte stream into messages."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
-        """Yield the complete messages. Raises BadFrame at the first invalid one."""
+        """Add received data, and yield all complete messages. Raises BadFrame at an invalid message."""
         rest = self._rest
         rest += data
         start = 0
@@ -177,7 +177,7 @@ def _parsed(text: bytes) -> list[Any]:
 
 
 def encode_operations(operations: Sequence[Operation]) -> list[Message]:
-    """Encode the operations of a Multi."""
+    """Encode the operations of a transaction."""
     return [_operation(operation) for operation in operations]
 
 
@@ -232,7 +232,7 @@ def _read_operation(item: Any) -> Operation:
 
 
 def encode_node(data: bytes | None, stat: Stat) -> Message:
-    """Encode the result of a "get"."""
+    """Encode the result of a "get" request."""
     return [text_of(data), stat]
 
 
@@ -243,12 +243,12 @@ def decode_node(result: Any) -> tuple[bytes | None, Stat]:
 
 
 def decode_stat(result: Any) -> Stat | None:
-    """Decode the result of an "exists"."""
+    """Decode the result of an "exists" request."""
     return None if result is None else Stat(*result)
 
 
 def decode_results(result: Any) -> list[str | Stat | None]:
-    """Decode the results of a Multi."""
+    """Decode the results of a transaction."""
     return [item if isinstance(item, str) else decode_stat(item) for item in result]
 
 
@@ -260,7 +260,7 @@ def encode_error(error: MetadataStoreError) -> Message:
 
 
 def decode_answer(message: Message) -> Answer:
-    """Decode a server message. Raises BadFrame if it is invalid."""
+    """Decode a message from the server. Raises BadFrame if it is invalid."""
     try:
         match message:
             case ["done", int(request_id), result]:

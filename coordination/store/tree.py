@@ -10,7 +10,7 @@ NO_CHILDREN: "dict[str, Node]" = {}
 
 
 class Node:
-    """A node. `children` maps names to nodes."""
+    """One node of the tree. `children` maps names to nodes."""
 
     __slots__ = ("children", "ctime_ms", "cversion", "czxid", "data", "mtime_ms", "mzxid", "owner", "version")
 
@@ -22,16 +22,16 @@ class Node:
         self.cversion = 0
         self.owner = owner
         self.children = NO_CHILDREN
-        """One empty object is shared by all nodes without children (see `adopt`)."""
+        """The children by name. All nodes without children share one empty object (see `adopt`)."""
 
     def adopt(self, name: str, child: "Node") -> None:
-        """Add `child` under this name."""
+        """Add a child with this name."""
         if not self.children:
             self.children = {}
         self.children[name] = child
 
     def stat(self) -> Stat:
-        """The current stat."""
+        """Return the current stat."""
         return Stat(
             self.czxid,
             self.mzxid,
@@ -51,20 +51,20 @@ def check_path(path: str) -> None:
 
 
 def split(path: str) -> tuple[str, str]:
-    """`/a/b` -> ("/a", "b")."""
+    """Split a path into its parent and its name: "/a/b" into "/a" and "b"."""
     parent, _, name = path.rpartition("/")
     return parent or "/", name
 
 
 class Tree:
-    """Nodes by path, and the ID of the last transaction."""
+    """A tree of nodes, and the ID of its last transaction."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(None, 0, 0, 0)}
         self.zxid = 0
 
     def node(self, path: str) -> Node:
-        """The node at a path. Raises NoNode if it is missing."""
+        """Return the node at a path. Raises NoNode if it is missing."""
         try:
             return self.nodes[path]
         except KeyError:
@@ -73,8 +73,8 @@ class Tree:
     def apply(
         self, operations: Sequence[stores.Operation], session_id: int, now_ms: int
     ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
-        """Perform all operations, or none and raise TransactionFailed. Returns their results, the changes in
-        the form for `replay`, and the events for watches of the changed nodes.
+        """Perform all operations. Return their results, the changes in the form for `replay`, and the events
+        for watches of the changed nodes. Raises TransactionFailed if none was performed.
         """
         zxid = self.zxid + 1
         results: list[str | Stat | None] = []
@@ -103,7 +103,7 @@ class Tree:
         self.zxid = zxid
 
     def ephemerals(self, session_id: int | None = None) -> list[str]:
-        """The paths of the ephemeral nodes of a session, or of all sessions."""
+        """Return the paths of the ephemeral nodes of a session, or of all sessions if None."""
         return [
             path
             for path, node in self.nodes.items()

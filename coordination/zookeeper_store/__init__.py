@@ -1,1 +1,1 @@
-"""The metadata store on a ZooKeeper ensemble, through kazoo."""
+"""The metadata store in a ZooKeeper ensemble, with the kazoo client."""

@@ -1,7 +1,7 @@
 """Client side of SASL DIGEST-MD5 (RFC 2831), as implemented by ZooKeeper's servers. No I/O.
 
-The client proves that it knows the password without sending it, and the server proves the same. Later traffic
-is not encrypted, and an eavesdropper can guess passwords offline: use TLS on shared networks.
+The client proves that it knows the password without sending it, and so does the server. Later traffic is not
+encrypted, and an eavesdropper can guess passwords offline. Use TLS on shared networks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import md5
 from typing import Final
 
 SERVICE_URI: Final = "zookeeper/zk-sasl-md5"
-"""Service and host in every exchange with a ZooKeeper server, regardless of its host."""
+"""The digest URI (service and host) of all ZooKeeper servers, regardless of their host names."""
 
 _FIELD: Final = re.compile(
     rb'[\s,]*([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))\s*(?=,|$)', re.DOTALL
@@ -24,16 +24,16 @@ _QOP: Final = b"auth"
 
 
 class DigestError(Exception):
-    """The server sent an invalid message. The error text never contains a secret."""
+    """An invalid message from the server. The error text never contains a secret."""
 
 
 class DigestMd5Client:
-    """One authentication exchange. Call `evaluate` with each challenge of the server until `done`."""
+    """One authentication exchange. Call `evaluate` with each challenge from the server until `done`."""
 
     def __init__(
         self, username: str, password: str, *, uri: str = SERVICE_URI, cnonce: str | None = None
     ) -> None:
-        """`cnonce` is the client nonce; None generates a random one."""
+        """`cnonce` is the client nonce. If it is None, a random nonce is generated."""
         self.done = False
         self._username = username
         self._password = password

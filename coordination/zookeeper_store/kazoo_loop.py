@@ -1,8 +1,9 @@
-"""Adapter that runs kazoo's connection threads under an asyncio event loop.
+"""Adapter for kazoo's connection threads to an asyncio event loop.
 
-kazoo has one thread per connection, which reads ZooKeeper's messages. They are passed to the loop in order:
-an event that arrived before a response is delivered before it, as ZooKeeper guarantees for watches. kazoo's
-usual handlers use separate threads for events and responses, which loses that order.
+kazoo reads ZooKeeper's messages in one thread per connection. This adapter passes the messages to the event
+loop in order: an event that arrived before a response is delivered before that response, as ZooKeeper
+guarantees for watches. kazoo's own handlers lose this order, because they use separate threads for events and
+responses.
 """
 
 from __future__ import annotations
@@ -73,16 +74,16 @@ _LOGIN_REFUSED: Final = (
 
 
 class TlsStream:
-    """A TLS connection in the form that kazoo's reader expects: a non-blocking socket, used by one thread.
+    """A TLS connection in the form that kazoo's reader expects: a non-blocking socket for one thread.
 
-    The reader waits with select(), which sees TLS records, not their content. A record may contain several
-    responses, which the reader reads one at a time, so that data may be available although the socket is not
-    readable. A record may also contain no data, such as a TLS 1.3 ticket: the socket is then readable, but a
-    reader would wait for a response that is not sent.
+    The reader waits with select(), which detects TLS records but not their content. A record may contain
+    several responses, which the reader reads one at a time, so data may be available although the socket is
+    not readable. A record, such as a TLS 1.3 ticket, may also contain no data. The socket is then readable,
+    but a reader would wait for a response that never arrives.
     """
 
     def __init__(self, connection: ssl.SSLSocket, explain: Callable[[OSError], OSError]) -> None:
-        """`explain` converts a connection error to the error for the reader."""
+        """`explain` converts a connection error to the error that the reader raises."""
         self._connection = connection
         self._explain = explain
         self._received = bytearray()
@@ -99,15 +100,15 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """Like `socket.send`, but raises ssl.SSLWantReadError or SSLWantWriteError, not BlockingIOError."""
+        """Send data and return the number of sent bytes. Raises ssl.SSLWantReadError, SSLWantWriteError."""
         return self._connection.send(data)
 
     def pending(self) -> int:
-        """The number of bytes available without reading the socket."""
+        """Return the number of bytes that are available without reading from the socket."""
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most `size` bytes; empty at the end of the stream. Raises ssl.SSLWantReadError."""
+        """Return at most `size` bytes, or none at the end of the stream. Raises ssl.SSLWantReadError."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -140,7 +141,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Like select(), passed as `plain`, but a TlsStream in `reading` is ready as soon as it has data."""
+    """Wait by select(), which is passed as `plain`. A TlsStream in `reading` is ready if it contains data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -154,10 +155,10 @@ def select_streams(
 
 
 class Result:
-    """The response to one request, as an object that kazoo fills in. `future` receives it on the loop.
+    """The result of one request, which kazoo sets. `future` receives the result on the event loop.
 
-    `on_result(value, error)` runs on the loop in the order of responses, before the future is done, and may
-    raise an error that replaces the response.
+    `on_result(value, error)` runs on the event loop, in the order of responses, before the future is done. It
+    may raise an error that replaces the result.
     """
 
     def __init__(self, handler: LoopHandler) -> None:
@@ -174,7 +175,7 @@ class Result:
         self._handler.call(self._resolve, None, error)
 
     def _resolve(self, value: Any, error: Exception | None) -> None:
-        # kazoo may report one connection failure twice, or the waiting caller may have been canceled.
+        # kazoo may report a connection failure twice, and the caller may have been canceled.
         if self.future.done():
             return
         if self.on_result:
@@ -189,7 +190,7 @@ class Result:
 
 
 def translated(error: Exception, path: str) -> MetadataStoreError:
-    """Translate kazoo's error for a node into the store's exception."""
+    """Translate a kazoo error for a node to a MetadataStoreError."""
     advice = _ADVICE.get(type(error))
     return _ERRORS.get(type(error), MetadataStoreError)(
         f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"
@@ -197,8 +198,8 @@ def translated(error: Exception, path: str) -> MetadataStoreError:
 
 
 class LoopHandler:
-    """kazoo's IHandler without worker threads. Create it on the loop that it serves. `connect_timeout_s`
-    limits one connection attempt, which uses TLS if `tls` is given.
+    """An implementation of kazoo's IHandler without worker threads. It must be created in its event loop.
+    `connect_timeout_s` is the maximum time of one connection attempt. With `tls`, connections use TLS.
     """
 
     name = "event_loop_handler"
@@ -213,27 +214,27 @@ class LoopHandler:
         self._ended = threading.Event()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Run a function on the loop, after all earlier calls."""
-        # Ignore a closed loop, because the connection's thread may outlive the loop.
+        """Call a function on the event loop, after all earlier calls."""
+        # Ignore a closed event loop, because the connection's thread may outlive it.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """End the connection's thread instead of reconnecting. May be called from any thread."""
+        """Let the connection's thread end instead of reconnecting. May be called from any thread."""
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:
-        """Wait before another attempt."""
+        """Wait before another connection attempt."""
         if self._ended.wait(seconds):
             raise RetryFailedError("the session has ended")
 
     @property
     def other_form(self) -> str:
-        """The protocol (TLS or plaintext) that an unresponsive server may expect."""
+        """A clause about the protocol (TLS or plaintext) that an unresponsive server may expect."""
         return "it uses plain text" if self._tls else "it uses TLS (zookeeper.ssl.client.enable)"
 
     def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
-        """Connect to a server. Raises OSError if that fails, or if the session is over."""
+        """Connect to a server. Raises OSError if this fails or the session has ended."""
         if self._ended.is_set():
             raise ConnectionAbortedError("the session has ended")
         named["timeout"] = min(named.get("timeout") or self._connect_timeout_s, self._connect_timeout_s)
@@ -299,11 +300,10 @@ class LoopHandler:
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection, with authentication before the session is used and errors that explain a failed
-    session.
+    """A kazoo connection that authenticates before the session is used, and explains why a session failed.
 
-    kazoo itself treats a connection lost during authentication as a wrong password, and does not verify the
-    server's proof.
+    kazoo itself treats the loss of a connection during authentication as a wrong password, and does not
+    verify the server's proof.
     """
 
     def __init__(
@@ -314,8 +314,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         on_login: Callable[[], None],
         on_refused: Callable[[str], None],
     ) -> None:
-        """Both callbacks run in the connection's thread: `on_login` after authentication on each connection,
-        and `on_refused` before the session is lost because authentication failed.
+        """Both callbacks run in the connection's thread: `on_login` after each authentication, and
+        `on_refused` before the session is lost because authentication failed.
         """
         super().__init__(client, retry, sasl_options=None if login is None else {})
         self._login = login
@@ -332,7 +332,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Authenticate a new connection before kazoo sends its queue. AuthFailedError ends the session."""
+        """Authenticate a new connection before kazoo sends requests. AuthFailedError ends the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""
@@ -353,7 +353,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
-            # Old servers report a wrong password only in this way, but a killed server looks the same.
+            # Old servers close the connection if the password is wrong, but the server may also have failed.
             why = f"ZooKeeper at {host} closed the connection during the login. Check {self._login.setting}"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error

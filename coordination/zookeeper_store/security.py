@@ -1,7 +1,4 @@
-"""Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes.
-
-Independent of kazoo, and without I/O. The broker creates these objects from its settings.
-"""
+"""Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes. No I/O, no kazoo."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ import ssl
 from typing import Final, NamedTuple, Protocol
 
 _OPEN_TO_ALL: Final = "/consumers"
-"""World-writable, because old Kafka consumers write below this node themselves."""
+"""A world-writable node, below which old Kafka consumers write."""
 
 _SECRET: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""Path prefixes that are not world-readable: credentials, keystore passwords, tokens."""
+"""Path prefixes of nodes that are not world-readable: credentials, keystore passwords and tokens."""
 
 
 class DigestLogin(NamedTuple):
-    """Name and password for SASL DIGEST-MD5. `setting` names their source."""
+    """Username and password for SASL DIGEST-MD5. `setting` is the name of the setting that contains them."""
 
     username: str
     password: str
@@ -29,30 +26,25 @@ class DigestLogin(NamedTuple):
 
 
 class Unusable(OSError):
-    """A server responds, but no session is possible. The message gives the reason and names the settings."""
+    """A server with which no session is possible, although it responds. The message contains the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        # kazoo logs this text.
-        self.strerror = why
+        self.strerror = why  # kazoo logs this text.
 
 
 class Tls(Protocol):
-    """Wraps connections in TLS. Not called in the event loop's thread."""
+    """Interface for TLS connections. Methods are not called in the event loop's thread."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """Wrap a connection to a host, and complete the handshake. Blocks up to the socket's timeout. Raises
-        Unusable, or another OSError.
-        """
+        """Complete the TLS handshake of a connection to a host. Raises Unusable or another OSError."""
 
     def explain(self, error: OSError) -> OSError:
-        """The exception to report for an error of the connection after the handshake."""
+        """Return the exception to raise for a connection error after the handshake."""
 
 
 class StoreSecurity(NamedTuple):
-    """Security of a session. `login`: authenticate to ZooKeeper. `tls`: use TLS. `protects_nodes`: set ACLs
-    on created nodes (zookeeper.set.acl).
-    """
+    """Security of a session: credentials, TLS, and whether created nodes get ACLs (zookeeper.set.acl)."""
 
     login: DigestLogin | None = None
     tls: Tls | None = None
@@ -60,18 +52,18 @@ class StoreSecurity(NamedTuple):
 
 
 OPEN: Final = StoreSecurity()
-"""The default, as in Kafka: plaintext, no authentication, nodes open to all."""
+"""The default, as in Kafka: plaintext, no authentication, and nodes that are open to everyone."""
 
 
 class Access(NamedTuple):
-    """Permissions of other clients on a protected node. Its creator has all permissions."""
+    """Permissions of other clients on a protected node, whose creator has all permissions."""
 
     world_reads: bool
     world_writes: bool
 
 
 def access_of_others(path: str) -> Access:
-    """The permissions, by Kafka's rules, on a protected node at this path below the chroot."""
+    """Return the permissions, by Kafka's rules, on a protected node at this path below the chroot."""
     if path == _OPEN_TO_ALL:
         return Access(world_reads=True, world_writes=True)
     return Access(world_reads=not path.startswith(_SECRET), world_writes=False)

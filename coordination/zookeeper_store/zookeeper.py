@@ -1,20 +1,19 @@
-"""Metadata store on a ZooKeeper ensemble, which Kafka brokers can share.
+"""Metadata store in a ZooKeeper ensemble, which Kafka brokers can share.
 
 Rules, in addition to the rules of metadata_store.py:
-- Nodes are open to everyone, or have the ACLs of StoreSecurity, as in Kafka without or with
-  zookeeper.set.acl.
-- A session with credentials counts as connected once it is authenticated, which is repeated on each
-  connection. It ends when authentication is rejected.
-- While the session is suspended, calls wait until it is connected again (or has ended: SessionExpired).
+- As in Kafka, nodes are open to everyone, or have the ACLs of StoreSecurity if zookeeper.set.acl is true.
+- A session with credentials is authenticated on each connection, and is connected after that. It ends if
+  authentication is rejected.
+- While the session is suspended, calls wait until it is connected. If it ends, they raise SessionExpired.
 - A read whose response was lost with the connection is retried. A write is not retried: ConnectionLost means
   that it may or may not have been performed, and the caller must decide.
-- ZooKeeper drops a session's watches with the connection. They are set again before the session counts as
-  connected, and fire for changes that they missed.
-- An expired session stays expired. kazoo would continue with a new session, although its owner may rely on
-  nodes of the old one; here kazoo is stopped, and the owner opens a new session.
+- When a connection is lost, ZooKeeper drops the watches of the session. They are set again before the session
+  is reported as connected, and they fire if they missed a change.
+- An expired session stays expired. kazoo would continue with a new session, but the owner may rely on nodes
+  of the old session. Therefore kazoo is stopped, and the owner opens a new session.
 
-Only this module and kazoo_loop.py import kazoo. Import them only where ZooKeeper is used: a broker without
-ZooKeeper starts without kazoo.
+Only this module and kazoo_loop.py import kazoo. Import these modules only where ZooKeeper is used, so that a
+broker without ZooKeeper starts without kazoo.
 """
 
 import asyncio
@@ -41,10 +40,10 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""Limited, because kazoo wakes its thread by a byte in a socket pair, and the 271st pending byte blocks."""
+"""Limit of pending requests: kazoo writes a byte for each to a socket pair, and the 271st byte blocks."""
 
 _RETRY_WAIT_S_MAX = 1.0
-"""Maximum wait between reconnection attempts. kazoo's default of up to a minute delays recovery."""
+"""Maximum wait between reconnection attempts. kazoo's default, up to a minute, would delay recovery."""
 
 _EVENT_KINDS = {
     EventType.CREATED: stores.EventKind.CREATED,
@@ -57,9 +56,8 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A requested watch, which is armed by the response to its read and fires once.
-
-    `seen` is the stat in that response, or None if the node was missing.
+    """A watch, which is active after the response to its read and fires once. `seen` is the stat in that
+    response, or None if the node was missing.
     """
 
     def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:
@@ -69,7 +67,7 @@ class _Watching:
         self.seen: ZnodeStat | None = None
 
     def missed(self, now: ZnodeStat | None) -> stores.EventKind | None:
-        """The first change between `seen` and `now`, or None."""
+        """Return the first change between `seen` and `now`, or None."""
         if self.seen is None:
             return stores.EventKind.CREATED if now else None
         if now is None or now.czxid != self.seen.czxid:
@@ -80,7 +78,7 @@ class _Watching:
 
 
 class ZooKeeperMetadataStore(StoreSession):
-    """A session with a ZooKeeper ensemble, created by `connect`."""
+    """A session with a ZooKeeper ensemble, opened by `connect`."""
 
     def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
         super().__init__(0, SessionState.SUSPENDED)
@@ -108,7 +106,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
         self.requests = 0
-        """The number of responses, and the most recent response times."""
+        """The number of requests that got a response."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._resuming: asyncio.Task[None] | None = None
@@ -123,11 +121,11 @@ class ZooKeeperMetadataStore(StoreSession):
         connection_timeout_ms: int | None = None,
         security: StoreSecurity = OPEN,
     ) -> "ZooKeeperMetadataStore":
-        """Open a session. `hosts` is as in zookeeper.connect (`host:port,host:port/chroot`); a missing chroot
-        is created. The servers may grant a different session timeout, by their configuration.
+        """Open a session. `hosts` has the format of zookeeper.connect (`host:port,host:port/chroot`). A
+        missing chroot is created. The servers' configuration may change the session timeout.
 
-        Raises ValueError for malformed hosts, ConnectionLost if no server responds within
-        `connection_timeout_ms` (the session timeout if None), and LoginFailed.
+        Raises ValueError if `hosts` is malformed, ConnectionLost if no server responds within
+        `connection_timeout_ms` (default: the session timeout), and LoginFailed.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         store = cls(hosts, session_timeout_ms, security)
@@ -185,7 +183,7 @@ class ZooKeeperMetadataStore(StoreSession):
             finally:
                 self._answered(asked_s)
         for index, answer in enumerate(answers):
-            # ZooKeeper reports the operations before the failed one as rolled back.
+            # Skip the operations before the failed one, which ZooKeeper reports as rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
                 raise stores.TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]
@@ -200,7 +198,6 @@ class ZooKeeperMetadataStore(StoreSession):
             await asyncio.shield(self._stopping)
 
     async def _until_connected(self) -> None:
-        """Wait while the session is suspended. Raises SessionExpired if it has ended."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
             raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
@@ -221,8 +218,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # The response arrived on a later connection, whose watches are not set yet; they would
-                    # fire only after the change can be read.
+                    # The response arrived on a new connection whose watches are not set yet. They would fire
+                    # only after the change can be read.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
@@ -241,12 +238,10 @@ class ZooKeeperMetadataStore(StoreSession):
         must_exist: bool,
         on_result: OnResult,
     ) -> Any:
-        """Send one read and wait for its response."""
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # Keep no local reference to the future: a failed future refers to this frame through the
-                # error's traceback.
+                # Do not keep the future in a local variable: the traceback of its error refers to this frame.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
@@ -278,8 +273,6 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """The callback for kazoo: called for the first event, or with another type if a watch is dropped."""
-
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
             if kind:
@@ -298,19 +291,19 @@ class ZooKeeperMetadataStore(StoreSession):
             watching.watch(stores.Event(kind, watching.path))
 
     def _hear_state(self, state: str) -> None:
-        """Handle a state change. Called by kazoo in the connection's thread."""
+        """Handle a state change. kazoo calls this in the connection's thread."""
         if state == KazooState.LOST:
-            # Stop before returning, because the thread would then request a new session.
+            # Stop the thread here, because it would otherwise request a new session.
             self._handler.end()
         if state != KazooState.CONNECTED or self._security.login is None:
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """Handle successful authentication. Called in the connection's thread, some time after connecting."""
+        """Handle successful authentication, in the connection's thread."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
-        """Handle rejected authentication. Called in the connection's thread, before the session is lost."""
+        """Handle rejected authentication, in the connection's thread, before the session is lost."""
         self._handler.call(self._take_refusal, why)
 
     def _pass_on(self, state: str) -> None:
@@ -336,7 +329,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._resuming = self._handler.loop.create_task(self._resume())
 
     async def _resume(self) -> None:
-        """Set the watches again, and then report the session as connected, unless the connection is lost."""
+        """Set the watches again, and then report the session as connected unless the connection was lost."""
         connection = self._connection
         groups: dict[tuple[str, bool], list[_Watching]] = {}
         for watching in self._watches:
@@ -347,7 +340,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
-        """Set watches again, and fire them for missed changes. Return False if the connection was lost."""
+        """Set watches again, and fire those that missed a change. Return False if the connection was lost."""
         connection = self._connection
 
         def compare(answer: Any, error: Exception | None) -> None:
@@ -388,7 +381,7 @@ class ZooKeeperMetadataStore(StoreSession):
         return self._chroot + path if path != "/" else self._chroot or path
 
     def _request(self, operation: stores.Operation) -> Any:
-        # Build the request here: kazoo's methods cannot write null, which many of Kafka's nodes contain.
+        # Build the request here, because kazoo's methods cannot write null, which many Kafka nodes contain.
         path = self._full(operation.path)
         if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2

@@ -1,4 +1,4 @@
-"""What the site needs beside its pages: mermaid for its diagrams, which scripts/docs fetches."""
+"""Hooks of mkdocs that add mermaid, which scripts/docs fetches, to pages with diagrams."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ MERMAID = Path(__file__).parents[2] / "build" / "mermaid" / "package" / "dist" /
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Without mermaid a diagram is shown as its text: the theme would fetch mermaid from another host."""
+    """Show diagrams as text if mermaid is missing, because the theme would fetch it from another host."""
     if not MERMAID.exists():
         config.mdx_configs["pymdownx.superfences"]["custom_fences"] = []
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """It lies elsewhere than the pages."""
+    """Add mermaid to the files of the site."""
     if MERMAID.exists():
         files.append(File.generated(config, "assets/mermaid.js", abs_src_path=str(MERMAID)))
     return files
 
 
 def on_page_context(context: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Three megabytes, for pages that have a diagram."""
+    """Load mermaid, which has three megabytes, only on pages with a diagram."""
     context["has_diagram"] = 'class="mermaid"' in context["page"].content
     return context

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.schema import Message
 
 Part = bytes | bytearray | memoryview | FileSlice
-"""One part of an encoded response."""
+"""A part of an encoded response."""
 
 SIZE_BYTES: Final = 4
-"""The size prefix of a frame."""
+"""Size in bytes of a frame's length prefix."""
 _START: Final = Struct(">ii")
 _FLEXIBLE_START: Final = Struct(">iix")
-"""The start of a response frame: its size and header."""
+"""Layouts of the start of a response frame: its size and header."""
 
 TIMED_PER_S: Final = 20
 _RARELY: Final = 1001
-"""Sampling interval for the remainder of a second in which very many requests arrive."""
+"""Sampling interval for the rest of a second in which very many requests have arrived."""
 _NEVER: Final = 0
 _FIRST: Final = 1
 
@@ -47,32 +47,32 @@ class Requests:
         self.next_timed = _FIRST if is_watched else _NEVER
         """The number of the next request to be timed."""
         self.every = 1
-        """The sampling interval N: one in N requests is timed."""
+        """The sampling interval N: every Nth request is timed."""
         self._left = TIMED_PER_S
         self._paced = 0
 
     def timed(self) -> None:
-        """Select the next request to time after one was timed."""
+        """Select the next request to be timed. Call this when one has been timed."""
         self._left -= 1
         if self._left == 0:
-            # In a burst, the rate is not known yet: time few requests for the rest of the second.
+            # In a burst, the rate is not known yet. Time few requests during the rest of the second.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 
     def pace(self, second_s: float) -> None:
-        """Adapt the sampling interval to the rate over the last `second_s` seconds."""
+        """Adapt the sampling interval to the request rate of the last `second_s` seconds."""
         rate = (self.count - self._paced) / second_s
         self._paced = self.count
         self._left = TIMED_PER_S
-        # Keep the interval odd, so that it does not coincide with repeating client patterns.
+        # Keep the interval odd, so that it does not coincide with a repeating pattern of requests.
         self.every = int(rate / TIMED_PER_S) | 1
         self.next_timed = min(self.next_timed, self.count + self.every)
 
 
 class Api:
-    """An API in use. Created, and its modules imported, when a client first uses the API.
+    """An API in use. It is created, and its modules are imported, when a client first uses it.
 
-    `is_watched`: metrics of error codes and durations may be requested.
+    `is_watched`: whether metrics of error codes and durations may be requested.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Api:
         self.first_flexible_version: int = flexible_from(key)
         """The first version whose request headers have tagged fields."""
         self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN
-        """Whether the request header of version 0 lacks a client ID."""
+        """Whether version 0 of the request header lacks the client ID."""
         self._frame_starts = [
             _FLEXIBLE_START if has_flexible_response_header(key, version) else _START
             for version in range(max_version + 1)
@@ -116,7 +116,7 @@ class Api:
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """The requests of each version."""
         self.codes = Codes(key)
-        """The number of responses by error code, if metrics are enabled."""
+        """The number of responses with each error code, counted if metrics are enabled."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
         """Decode a request that is too long for the event loop. Raises MalformedRequest."""
@@ -128,14 +128,15 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """The response to a request that failed as a whole; None if the request expects no response."""
+        """Return the response to a request that failed as a whole, or None if it expects no response."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """The frame of a response, in the parts in which it is sent; counts its error codes if metrics are
-        enabled. Raises TooLong for a response that would block the loop: use `encode_long` for it.
+        """Encode a response as a frame, in the parts in which it is sent. Counts its error codes if metrics
+        are enabled. Raises TooLong if encoding would block the event loop; the caller must then use
+        `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
@@ -149,8 +150,8 @@ class Api:
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """Like `encode`, but in another thread."""
-        # Error codes are counted here, too: only concurrent long responses of one API could lose a count.
+        """Encode a response as a frame, in another thread."""
+        # Count the codes in this thread, too: only concurrent long responses of one API could lose a count.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

@@ -1,6 +1,6 @@
-"""Measurement of the time spent working on a request, excluding the time it waits.
+"""Measurement of the working time of a request, which excludes the time that it waits.
 
-Not compiled, because code that runs another coroutine step by step is safer in Python.
+This module is not compiled, because running another coroutine step by step is safer in Python.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """Call the handler, and also measure the working time of its steps or coroutine."""
+    """Call the handler, and measure the working time of the call and of its steps or coroutine."""
     try:
         response = function(ctx, request)
     finally:
         ctx.rest()
-    # Check this first, because a compiled coroutine also looks like a generator.
+    # Check for coroutines first, because a compiled coroutine also looks like a generator.
     if isinstance(response, Coroutine):
         return _timed_coroutine(ctx, response)
     if isinstance(response, Generator):
@@ -61,7 +61,8 @@ def _steps(
             return end.value
         finally:
             ctx.rest()
-            # Drop the exception: if `inner` raises it again, its traceback refers to this frame.
+            # Break a reference cycle: if `inner` raises the exception again, its traceback refers to this
+            # frame.
             value = thrown = None
         try:
             value = yield out

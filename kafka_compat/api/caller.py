@@ -1,4 +1,4 @@
-"""The callers of requests: network clients, the web console, tests."""
+"""Callers of requests: network clients, the web console, tests."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 class Authentication(Protocol):
-    """Progress of a client's SASL authentication, if its listener requires it."""
+    """State of a client's SASL authentication, on a listener that requires it."""
 
     @property
     def exchange(self) -> Exchange: ...
 
     def passed(self) -> None:
-        """Complete the exchange, and serve later requests for the authenticated principal."""
+        """Complete the authentication, and serve later requests for the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client. To slow down password guessing, `answer` is called after a delay."""
+        """Reject the client. `answer` responds after a delay, which slows down password guessing."""
 
 
 class Line(Protocol):
-    """The connection of a caller, for use outside the network layer."""
+    """A caller's connection, as seen from outside the network layer."""
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests by this time, unless `unmute` is called."""
+        """Delay later requests for `for_s` seconds, or until `unmute` is called."""
 
     def unmute(self) -> None:
         """Serve the delayed requests."""
@@ -41,7 +41,7 @@ class Line(Protocol):
 
 
 class Session:
-    """State kept for the lifetime of a caller's connection, across changes of principal and client ID."""
+    """State of a caller's connection that outlives changes of the principal and client ID."""
 
     __slots__ = (
         "_when_left",
@@ -58,30 +58,30 @@ class Session:
         """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None if authentication is not required, or was done without a request."""
+        """None if the listener does not use SASL."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
-        """The minimum size of file slices that are sent without being copied through this process."""
+        """Minimum size of file slices that are sent without being copied through this process."""
         self.software_client_id: str | None = None
-        """The client ID of the request in which the client stated its software."""
+        """Client ID of the request in which the client stated its software name and version."""
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
         self._when_left: dict[object, Callable[[], None]] | None = None
 
     def is_software(self, client_id: str | None, name: str, version: str) -> None:
-        """Record the client software and version (KIP-511)."""
+        """Record the client's software name and version (KIP-511)."""
         self.software_client_id = client_id
         self.software_name = name
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set the callback for a disconnection. Replaces an earlier callback with the same purpose."""
+        """Set the callback for the end of the connection. Replaces the callback with the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call
 
     def leave(self) -> None:
-        """Call the callbacks, because the caller has disconnected."""
+        """Call the callbacks, because the connection has ended."""
         self.has_left = True
         self.line = None
         self.authentication = None
@@ -92,8 +92,8 @@ class Session:
 
 
 class Caller:
-    """The sender of a request. Immutable: a new principal or client ID requires a new caller of the same
-    session.
+    """The sender of a request. Immutable: after a change of principal or client ID, the same session has a
+    new caller.
     """
 
     __slots__ = (
@@ -124,32 +124,32 @@ class Caller:
         self.principal = principal
         self.host = host
         self.listener_name = listener_name
-        """The listener of the connection. Responses contain the brokers' addresses on this listener."""
+        """Name of the connection's listener. Responses contain the brokers' addresses on this listener."""
         self.client_id = client_id
         self.port = port
         self.local_host = local_host
-        """The address of this broker that the client connected to; None for a caller in this process."""
+        """The address of this broker to which the client connected; None for a caller in this process."""
         self.local_port = local_port
         self.is_trusted = is_trusted
-        """Whether all operations are allowed without the authorizer, as for the control API."""
+        """Whether all operations are allowed without consulting the authorizer, as for the control API."""
         self.session = Session() if session is None else session
 
     @property
     def software_name(self) -> str:
-        """The client software, as stated by the client."""
+        """The name of the client software, as stated by the client."""
         return self.session.software_name
 
     @property
     def software_version(self) -> str:
-        """The version of the client software."""
+        """The version of the client software, as stated by the client."""
         return self.session.software_version
 
     def with_client_id(self, client_id: str | None) -> Caller:
-        """The same caller with a different client ID."""
+        """Return a copy of this caller with a different client ID."""
         return self._other(self.principal, client_id)
 
     def with_principal(self, principal: Principal) -> Caller:
-        """The same caller with a different principal."""
+        """Return a copy of this caller with a different principal."""
         return self._other(principal, self.client_id)
 
     def _other(self, principal: Principal, client_id: str | None) -> Caller:

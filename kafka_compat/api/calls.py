@@ -1,7 +1,7 @@
-"""The path of every request through middleware, quota, handler and accounting, for all kinds of callers.
+"""The path of every request through quota, middleware, handler and accounting, for all kinds of callers.
 
-An exception that escapes from a handler becomes the API's error response (see error_response.py), so that
-every caller gets a response. As in Kafka, the caller is disconnected (HungUp) if it expects none.
+If a handler raises an exception, the API's error response is sent (see error_response.py), so that every
+caller gets a response. A caller that expects no response is disconnected (HungUp), as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""Size above which the error response to a request decoded in the codec's thread is also built there."""
+"""Request size above which an error response is built in the codec's thread."""
 
 
 class Calls:
@@ -41,21 +41,21 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched`: metrics of request counts and durations may be requested."""
+        """`is_watched`: whether metrics of request counts and durations may be requested."""
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """The APIs in use by key: a cache for `api`."""
+        """The APIs in use, by key. The method `api` adds them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
         """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """The current stages of requests; None if requests go directly to their handlers."""
+        """The current stages of requests; None if requests are passed directly to their handlers."""
 
     def api(self, key: int) -> Api | None:
-        """The API with this key; None if it is not served."""
+        """Return the API with this key, or None if this broker does not serve it."""
         api = self.apis.get(key)
         if api is None:
             versions = self._services.served.get(key)  # type: ignore[call-overload]
@@ -65,10 +65,8 @@ class Calls:
             api = self.apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
         return api
 
-    # --- stages
-
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
-        """Set the quota stage of future requests, or remove it."""
+        """Set the quota stage for future requests. None removes it."""
         self._compose(quota, sent, self._all.accounts)
 
     def add_account(self, account: Account) -> None:
@@ -76,7 +74,6 @@ class Calls:
         self._compose(self._all.quota, self._all.sent, (*self._all.accounts, account))
 
     def remove_account(self, account: Account) -> None:
-        """Remove an account."""
         accounts = tuple(one for one in self._all.accounts if one != account)
         self._compose(self._all.quota, self._all.sent, accounts)
 
@@ -84,8 +81,6 @@ class Calls:
         handle = self._handle_untimed if quota is None else self._handle_timed
         self._all = Stages(handle, quota, sent, accounts, self._all.middleware)
         self.stages = self._all if self._all.any else None
-
-    # --- calls
 
     def call(
         self,
@@ -98,13 +93,14 @@ class Calls:
         began_s: float = 0.0,
         is_kept: bool = True,
     ) -> Any:
-        """Serve a request, and return its response, None if it expects none, or a Deferred. Raises HungUp if
-        the caller must be disconnected without a response, and KafkaError for an API that is not served. The
-        version must be served.
+        """Serve a request. Return its response, None if it expects none, or a Deferred. The version must be
+        one that the API serves. Raises HungUp if the caller must be disconnected without a response, and
+        KafkaError if the API is not served.
 
-        A caller that receives a Deferred must call its `sent`, if it has one. The other arguments describe a
-        request that arrived in a frame: its size without the length prefix, the times at which it arrived and
-        serving began (see StagedContext), and whether its bytes live as long as the request.
+        If a Deferred has a `sent` callback, the caller must call it. The remaining arguments describe a
+        request that arrived in a frame: the size without the length prefix, the times of arrival and of the
+        start of serving (see StagedContext), and whether the bytes of the request live as long as the
+        request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -131,12 +127,12 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """Like `call`, but wait for the response. Cancellation of the wait cancels the request."""
+        """Serve a request and wait for its response. Canceling the wait cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # A quota needs the size that the request would have in a frame.
+        # The quota needs the size that the request would have in a frame.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)
@@ -188,8 +184,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """Convert any handler result to a response, None or a Deferred. Only this code handles steps and
-        coroutines. A compiled coroutine also looks like a generator, but not the reverse.
+        """Convert the result of any handler to a response, None or a Deferred. Only this method handles steps
+        and coroutines. A compiled coroutine also looks like a generator, but not vice versa.
         """
         if result is None or isinstance(result, Deferred):
             return result
@@ -223,8 +219,6 @@ class Calls:
         else:
             deferred.complete(result)
 
-    # --- errors
-
     def _failed(self, ctx: RequestContext, request: Any, error: Exception, size_bytes: int) -> Any:
         if ctx.is_kept and size_bytes > LONG_BYTES:
             deferred = Deferred(is_serial=True)
@@ -248,11 +242,8 @@ class Calls:
                 deferred.complete(response)
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
-        """The error response; None if the request expects no response."""
         failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, failure)
-
-    # --- tasks
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

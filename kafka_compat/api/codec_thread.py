@@ -1,13 +1,13 @@
-"""A thread that decodes and encodes very long messages, so that they do not block the event loop.
+"""Thread that decodes and encodes very long messages, so that they do not block the event loop.
 
-A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total; the size of its records
-does not matter, since records are not parsed. The codec detects long messages: it may process a limited
-number of elements, a few milliseconds on the loop, and then raises TooLong. The message is then processed
-from the start in the thread. All connections share one thread, so that many long requests delay others no
-more than one does: the interpreter alternates between the two threads.
+A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total. The size of its records
+does not matter, because records are not parsed. The codec detects long messages: on the loop, it processes a
+limited number of elements, which takes a few milliseconds, and then raises TooLong. The thread then processes
+the message from the start. All connections share the thread, so that many long requests delay other requests
+no more than one does: the interpreter alternates between the two threads.
 
-No request may have more than ELEMENTS_MAX elements, because a frame of 100 MB could contain 50 million, which
-would become gigabytes of objects.
+No request may have more than ELEMENTS_MAX elements. A frame of 100 MB could contain 50 million elements,
+which would take up gigabytes of memory as objects.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ ELEMENTS_MAX = 1_000_000
 
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
-"""The interpreter's switch interval while the thread runs. Another client's request makes about three system
-calls, after each of which the loop waits for the interpreter: a total of 15 ms with the default of 5 ms.
+"""Switch interval of the interpreter while the thread is running. For another client's request, the loop
+makes about three system calls, and waits for the interpreter after each of them: a total of 15 ms with the
+default of 5 ms.
 """
 
 
 class CodecThread:
-    """The codec's thread, started at its first use."""
+    """The codec's thread, which is started on first use."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
         self._pending = 0
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """Call `function` in the thread, and return its result or raise its exception."""
+        """Call `function` in the thread. Return its result or raise its exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "codec")
         if not self._pending:
@@ -54,7 +55,7 @@ class CodecThread:
             sys.setswitchinterval(_TURN_S)
 
     def close(self) -> None:
-        """Drop queued work. Running work is not awaited."""
+        """Drop queued work, without waiting for work in progress."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None

@@ -1,6 +1,6 @@
 """Error codes in a response, at any level of its structure, for metrics. No I/O.
 
-The two most frequent APIs are handled explicitly, other APIs through the fields of their message classes.
+The two most frequent APIs have their own code; all other APIs use the fields of their message classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_CODES: Final = (False, ())
 
 
 class Codes:
-    """The number of responses of one API, by error code."""
+    """The number of responses of one API with each error code."""
 
     __slots__ = ("_is_fetch", "_is_produce", "errors", "good")
 
@@ -23,7 +23,7 @@ class Codes:
         self._is_produce = key is ApiKey.PRODUCE
         self._is_fetch = key is ApiKey.FETCH
         self.good = 0
-        """The number of times that the code was 0."""
+        """Number of times that the error code was 0."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:
@@ -76,8 +76,8 @@ _plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
 
 
 def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Whether a message class itself has an error code, and name and plan of each list field whose elements
-    have error codes.
+    """Return whether a message class itself has an error code, and the name and plan of each list field whose
+    elements have error codes.
     """
     known = _plans.get(kind)
     if known is not None:

@@ -1,9 +1,9 @@
-"""The error response to a request that failed as a whole, for every API and version served.
+"""Error responses to requests that failed as a whole, for every served API and version.
 
-The response is the same as from Kafka's `AbstractRequest.getErrorResponse`. An API with a top-level error
-code contains the error there; an API that responds per topic, partition, group or resource contains it in
-each element named in the request. `ECHOES` maps the arrays of requests to arrays of responses; exceptions
-have their own functions. A test compares all responses with those of Kafka's classes.
+The response is the same as from Kafka's `AbstractRequest.getErrorResponse`. If the response has a top-level
+error code, it contains the error there; if it has a result per topic, partition, group or resource, each
+element named in the request gets the error. `ECHOES` maps the arrays of requests to arrays of responses;
+exceptions have their own functions. A test compares all responses with those of Kafka's classes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""Used in place of a request field's name for the element itself, if it is a plain value."""
+"""In place of the name of a request field: the element itself, which is a plain value."""
 
 
 class Echo(NamedTuple):
     """An array of the response, with one element for each element of a request array or of a function's
-    result for the request.
+    result.
 
-    `fields` are copied, as {name in the response: name in the request}. `unlike` contains values that differ
-    from the defaults of the response class. `low` and `high` limit the versions that have the array.
+    `fields` maps each copied field of the response to a field of the request. `unlike` contains values that
+    differ from the defaults of the response class. `low` and `high` are the first and last versions that have
+    the array.
     """
 
     into: str
@@ -209,7 +210,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""Maps each API to its arrays. APIs with only a top-level error are not listed."""
+"""Maps each API to its arrays. APIs with only a top-level error code are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -225,12 +226,12 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     },
     ApiKey.DESCRIBE_CLIENT_QUOTAS: {"entries": None},
 }
-"""Top-level fields that differ from the defaults of a response class."""
+"""Top-level fields whose value in an error response differs from the default of the response class."""
 
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
 )
-"""APIs whose error message is always the code's standard text, without details."""
+"""APIs that always send the standard error message of the code, without details."""
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 
@@ -248,9 +249,9 @@ _WITHOUT_STANDARD_MESSAGE = frozenset(
 def error_response(
     api_key: ApiKey, version: int, request: Any, code: ErrorCode, message: str = ""
 ) -> Message | None:
-    """The response to `request` in which every part failed with `code`.
+    """Return the response to `request` in which every part has failed with `code`.
 
-    `message` adds details, and is never sent with UNKNOWN_SERVER_ERROR. Returns None if the request expects
+    `message` adds details to the error, except to UNKNOWN_SERVER_ERROR. Returns None if the request expects
     no response (acks=0); the caller must then close the connection.
     """
     if api_key is ApiKey.PRODUCE and request.acks == 0:
@@ -275,7 +276,7 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """Set the error fields of a message."""
+    """Return a message with its error fields set."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):
@@ -302,14 +303,11 @@ def _echoed(cls: type[Message], echo: Echo, request: Any, code: ErrorCode, text:
 
 
 def _element(cls: type[Message], name: str) -> type[Message]:
-    """The class of an array's elements."""
+    """Return the class of an array's elements."""
     for spec in fields_of(cls):
         if spec.name == name and isinstance(spec.type, ArrayOf) and isinstance(spec.type.element, type):
             return spec.type.element
     raise LookupError(f"{cls.__name__} has no array of structs {name}")
-
-
-# --- exceptions to the tables
 
 
 def _produce(response: Any, version: int, request: Any) -> None:

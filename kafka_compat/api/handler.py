@@ -1,19 +1,20 @@
-"""The handler interface: the declaration of the API that a handler serves, and its request context.
+"""Interface of request handlers: the declaration of the API that a handler serves, and its request context.
 
     @handler(0, 4)
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
-A handler is a function with the name of its API, in the module with the same name under
-`kafka_compat.handlers`. It returns the response, None if the request expects none, or a Deferred
-(kafka_compat.deferred), which lets later requests of the same caller continue. It may also have two other
-forms, which `api.calls` converts to a Deferred:
+A handler is a function named after its API, in a module of `kafka_compat.handlers` with the same name. It
+returns the response, None if the request expects none, or a Deferred (kafka_compat.deferred), which allows
+later requests of the same caller to continue. A handler may also have one of two other forms, which
+`api.calls` converts to a Deferred:
 
-- a generator, with a `yield` after each item of a request that may have many: the steps of
-  `kafka_compat.long_work`. If they take long, later requests of the same caller wait;
-- a coroutine (`async def`): later requests of the same caller wait until it returns (admin APIs).
+- a generator with the steps of `kafka_compat.long_work`, which yields after each item of a request that may
+  have many. If the steps take long, later requests of the same caller wait;
+- a coroutine (`async def`), for admin APIs: later requests of the same caller wait until it returns.
 
-Both return a response, None or a Deferred. The declaration is the only place that states an API's versions:
-`kafka_compat.handlers.served` is generated from it, and ApiVersions reports them to clients.
+Both return a response, None or a Deferred. An API's versions are stated only in its handler's declaration:
+`kafka_compat.handlers.served` is generated from the declarations, and ApiVersions reports these versions to
+clients.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """The caller and connection data of a request, and the services for its handler."""
+    """The caller of a request, data about its connection, and the services for its handler."""
 
     __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
 
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """The caller at the time when the request arrived."""
+        """The caller at the arrival of the request."""
         self.api_version = api_version
         self.is_kept = is_kept
-        """Whether the bytes that the request refers to live as long as the request, and may be modified."""
+        """Whether the bytes to which the request refers live as long as the request and may be modified."""
         self._api = api
 
     @property
@@ -68,12 +69,12 @@ class RequestContext:
 
     @property
     def has_left(self) -> bool:
-        """Whether the caller has disconnected, so that the response is no longer needed."""
+        """Whether the caller has disconnected and no longer needs the response."""
         return self.caller.session.has_left
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """The minimum size of file slices that are sent by sendfile, without being read into memory."""
+        """Minimum size of file slices that are sent by sendfile instead of being read into memory."""
         return self.caller.session.sendfile_bytes_min
 
     @property
@@ -83,7 +84,7 @@ class RequestContext:
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """The authorizer, if any, for `handlers.authorization`."""
+        """The authorizer for `handlers.authorization`; None if all operations are allowed."""
         if self.caller.is_trusted:
             return None
         return self.services.authorizer
@@ -93,8 +94,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Declaration(NamedTuple):
-    """A handler's declaration: its API, the first and last version, and whether it is served only by a
-    clustered broker or only by a broker that accepts client metrics.
+    """A handler's declaration: its API, the first and last version, and whether it is served only by brokers
+    of a cluster, or only by brokers that accept client metrics.
     """
 
     api_key: ApiKey
@@ -105,8 +106,8 @@ class Declaration(NamedTuple):
 
 
 class Handler(Generic[Function]):
-    """The function and its declaration, under the API's name in the handler's module. (The declaration is not
-    an attribute of the function, because compiled functions cannot have attributes.)
+    """A handler's function and declaration. Its module refers to it by the name of the API. (The declaration
+    is not an attribute of the function, because compiled functions cannot have attributes.)
     """
 
     __slots__ = ("declaration", "function")
@@ -119,10 +120,10 @@ class Handler(Generic[Function]):
 def handler(
     low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
-    """Declare a function as the handler of the API with the same name, for versions `low` to `high`.
+    """Declare a function as the handler for versions `low` to `high` of the API with the same name.
 
-    `cluster`: not served by a standalone broker. `telemetry`: not served by a broker that does not accept
-    client metrics.
+    `cluster`: not served by a standalone broker. `telemetry`: served only by a broker that accepts client
+    metrics.
     """
 
     def mark(function: Function) -> Handler[Function]:

@@ -3,9 +3,10 @@
 Rules
 1. Each request is counted by API and version.
 2. If metrics may be requested, each error code of a response is also counted, and TIMED_PER_S requests per
-   second are timed and measured for each API and version: all requests at low rates, otherwise one in N, with
-   N from the rate of the previous second (`pace`). The last KEPT of each kind are kept.
-3. Fetches of followers and of consumers are separate kinds, as in Kafka; a third kind contains both.
+   second are timed and measured for each API and version. At low rates, these are all requests; at higher
+   rates, every Nth request, where N depends on the rate in the previous second (`pace`). The last KEPT values
+   of each kind are kept.
+3. Fetches by followers and by consumers are separate kinds, as in Kafka; a third kind contains both.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """The last timed requests of one kind, with a column for each of COLUMNS, in ms and bytes."""
+    """The last timed requests of one kind, with a column of milliseconds or bytes for each of COLUMNS."""
 
     __slots__ = ("_columns", "_next")
 
@@ -41,7 +42,7 @@ class Times:
         self._next = 0
 
     def add(self, values: tuple[float, ...]) -> None:
-        """Add one request, in the order of COLUMNS."""
+        """Add the values of one request, in the order of COLUMNS."""
         position = self._next
         is_full = len(self._columns[0]) == KEPT
         for column, value in zip(self._columns, values, strict=True):
@@ -52,21 +53,21 @@ class Times:
         self._next = (position + 1) % KEPT
 
     def sorted(self, column: str) -> list[float]:
-        """The recorded values in ascending order."""
+        """Return the values of a column in ascending order."""
         return sorted(self._columns[COLUMNS.index(column)])
 
 
 class RequestCounts:
-    """Request statistics of one broker. `apis` maps the key of each API that clients have used to its Api."""
+    """Request statistics of one broker. `apis` maps API keys to the APIs that clients have used."""
 
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
         self.times: dict[str, Times] = {}
-        """Maps the name of each API, or kind of fetch, to its times."""
+        """Maps the name of each API or kind of fetch to its timed requests."""
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:
-        """(key, version, count) of all requests."""
+        """A tuple (key, version, count) for each API and version that has been requested."""
         return [
             (key, version, requests.count)
             for key, api in self._apis.items()
@@ -80,14 +81,14 @@ class RequestCounts:
         return {key: api.codes for key, api in self._apis.items()}
 
     def pace(self, second_s: float) -> None:
-        """Adapt the sampling to the rate over the last `second_s` seconds."""
+        """Adapt the sampling intervals to the request rates of the last `second_s` seconds."""
         for api in self._apis.values():
             for requests in api.requests:
                 if requests.count:
                     requests.pace(second_s)
 
     def timed(self, ctx: StagedContext, answered_s: float) -> None:
-        """Record a request whose times are known."""
+        """Record a timed request, after all of its times are known."""
         from kafka_compat.protocol.json_form import api_name
 
         key = ctx.api_key
@@ -112,6 +113,6 @@ class RequestCounts:
 
 
 def is_of_follower(request: Any) -> bool:
-    """Whether a FetchRequest was sent by another broker."""
+    """Return whether a FetchRequest was sent by another broker."""
     is_of_follower: bool = request.replica_id >= 0 or request.replica_state.replica_id >= 0
     return is_of_follower

@@ -1,6 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-Only for type checking, never imported at run time. Tests pass only the services that a handler uses.
+Imported only for type checking, never at run time. Tests pass only the services that a handler uses.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
 
 class Services(Protocol):
-    """Services of any broker."""
-
-    # --- the broker itself
+    """The services of a broker."""
 
     clock: Clock
     long_work: LongWork
@@ -56,24 +54,20 @@ class Services(Protocol):
     served: Mapping[ApiKey, tuple[int, int]]
     """The APIs with the versions reported to clients."""
 
-    # --- topics and their leaders
-
     metadata: MetadataCache
     topics: Topics
     """Creates, changes and deletes topics."""
     quotas: Enforcement | None
     """Client quotas; None if none are stored."""
     membership: Membership
-    """The broker's membership of its cluster."""
+    """The broker's membership in its cluster."""
     controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """The address of `broker` on the listener of a caller."""
+        """Return the address of `broker` on the caller's listener."""
 
     async def await_metadata(self) -> None:
-        """Wait, up to a limit, until this broker has the cluster metadata."""
-
-    # --- logs
+        """Wait, for a limited time, until this broker has the cluster metadata."""
 
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
@@ -81,14 +75,10 @@ class Services(Protocol):
     flusher: Flusher
     producer_ids: ProducerIds
 
-    # --- stored metadata
-
     acls: Keeper | None
-    """The ACLs used by the authorizer; None without one."""
+    """The ACLs used by the authorizer; None without an authorizer."""
     delegation_tokens: DelegationTokens | None
     """The delegation tokens; None if they are disabled."""
-
-    # --- services created at their first use
 
     @property
     def groups(self) -> GroupCoordinator: ...
@@ -98,7 +88,7 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Verifies, with the coordinators, the transactions that write to partitions of this broker."""
+        """Checks, with their coordinators, the transactions that write to partitions of this broker."""
 
     @property
     def markers(self) -> LocalMarkerWriter:
@@ -106,7 +96,7 @@ class Services(Protocol):
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """Offsets of Kafka's oldest clients."""
+        """The offsets of Kafka's oldest clients."""
 
     @property
     def log_mover(self) -> LogMover: ...
@@ -119,4 +109,4 @@ class Services(Protocol):
 
     @property
     def telemetry(self) -> ClientTelemetry:
-        """Metrics pushed by clients. Only for handlers declared with `telemetry`."""
+        """The metrics pushed by clients. Only for handlers declared with `telemetry`."""

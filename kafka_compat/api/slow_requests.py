@@ -1,12 +1,12 @@
 """Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-At -1, the default, requests are not timed. Otherwise each request is timed by an account of the calls
-(stages.py), from the start of serving until its response is passed to the connection. Time that a request
-itself asks to wait is not counted: the `max_wait_ms` of a fetch is added to the limit, and JoinGroup and
+If the setting is -1, the default, requests are not timed. Otherwise an account of the calls (stages.py) times
+each request, from the start of serving until its response is passed to the connection. The time that a
+request asks to wait does not count: the limit of a fetch is increased by its `max_wait_ms`, and JoinGroup and
 SyncGroup, which wait for other members, are excluded.
 
-At most one line is logged per second. Further slow requests are counted, and reported at the end of the
-second.
+At most one line is logged per second. Further slow requests are counted, and the count is logged at the end
+of the second.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class SlowRequests:
         self._calls = calls
         self._threshold_ms = OFF
         self._quiet: asyncio.TimerHandle | None = None
-        """The timer that runs for QUIET_S after each log line."""
+        """Timer that runs for QUIET_S after each log line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
-        """The slowest of the unreported requests: its time in ms, and its description."""
+        """The slowest of the requests not yet reported: its time in ms, and its description."""
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:
@@ -56,7 +56,7 @@ class SlowRequests:
 
     def _look(self, served: Served) -> None:
         if self._threshold_ms == OFF:
-            return  # The request began before the setting changed.
+            return  # Skip a request that began before the setting changed.
         took_ms = int((served.answered_s - served.began_s) * 1000)
         if took_ms < self._threshold_ms or served.api_key in _WAIT_FOR_OTHERS:
             return

@@ -1,7 +1,7 @@
 """Optional stages of a request around its handler: account → quota → middleware → handler.
 
-Each stage is an optional function; without stages, requests go directly to their handlers. The order is
-composed when a stage is added or removed, and a request keeps the stages that existed when it arrived. This
+Each stage is an optional function; without stages, requests are passed directly to their handlers. The order
+is set up when a stage is added or removed, and a request keeps the stages that existed when it arrived. This
 module makes no decisions of its own.
 """
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""Called with the context, the request and the complete but unencoded response (None if the request expects
-none). Returns the throttle time of the caller in ms, 0 or less for none. The response contains the throttle
-time if its API has a field for it (KIP-219).
+"""Called with the context, the request, and the complete but unencoded response (None if the request expects
+none). Returns the caller's throttle time in ms, 0 or less for none. The throttle time is added to the
+response if its API has a field for it (KIP-219).
 """
 
 Sent = Callable[["StagedContext", float], None]
-"""Called after a quota with the time in seconds that encoding and sending the response took."""
+"""Called after a quota, with the time in seconds spent on encoding and sending the response."""
 
 Account = Callable[["Served"], None]
-"""Counts requests. Called after each response, or when none is needed; must not keep the response."""
+"""Counts completed requests. Called after each response, or if none is sent; must not keep the response."""
 
 Next = Callable[[Any, Any], Any]
-"""Serves a request, given its context: returns the response, None or a Deferred, or raises HungUp."""
+"""Serves a request, given its context. Returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Serves a request, given its StagedContext, by calling the next stage or in place of the next stage: it may
-respond, delay, or change or drop the response. It returns and raises the same as a Next, and may also raise
-KafkaError for the error response.
+"""Serves a request, given its StagedContext, by calling the next stage or in its place. It may respond, delay
+the request, or change or drop the response. It returns and raises the same as a Next, and may also raise
+KafkaError for an error response.
 """
 
 
 class Served(NamedTuple):
-    """A completed request. Times are from time.perf_counter: start of serving, response ready, and response
-    passed to the caller. `error_code` is the top-level error code of the response, 0 if it has none.
-    `response` is None if there was no response. `context` is as passed to the other stages.
+    """A completed request. The times are values of time.perf_counter: start of serving, response ready, and
+    response passed to the caller. `error_code` is the top-level error code of the response, or 0. `response`
+    is None if no response was sent. `context` is the context that the other stages received.
     """
 
     principal: Principal
@@ -61,11 +61,13 @@ class Served(NamedTuple):
     error_code: int
     response: Any
     context: Any
-    """A StagedContext. (In compiled code, a field of a class defined later crashes the import.)"""
+    """A StagedContext. (If its class, which is defined later, were the type of a field, importing compiled
+    code would crash.)
+    """
 
 
 class Stages:
-    """The stages of a broker; the last stage is `handle`."""
+    """The stages of a broker. The last stage is `handle`."""
 
     __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
 
@@ -97,7 +99,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
 
 
 class StagedContext(RequestContext):
-    """The context of a request that passes through stages. `outcome` is the result for its caller."""
+    """Context of a request that passes through stages. `outcome` is the result for the caller."""
 
     __slots__ = (
         "_busy_s",
@@ -124,9 +126,9 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """Start the measurement. `request_bytes` is the frame size without the length prefix, `arrived_s` the
-        time of arrival by time.monotonic, and `began_s` the start of serving by time.perf_counter; both are 0
-        without a frame. `timed` receives the times.
+        """Start the measurement. `request_bytes` is the size of the frame without the length prefix.
+        `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
+        (time.perf_counter); both are 0 for a request without a frame. `timed` receives the times.
         """
         self.request = request
         self.stages = stages
@@ -137,19 +139,19 @@ class StagedContext(RequestContext):
         self.began_s = began_s or time.perf_counter()
         """The time when serving began."""
         self.ready_s = self.local_s = self._busy_since_s = self.began_s
-        """The times when the response was ready, and when the handler had returned."""
+        """The times at which the response was ready, and at which the handler returned."""
         self._busy_s = 0.0
         self.queued_s = max(time.monotonic() - arrived_s, 0.0) if arrived_s else 0.0
         """The time that the request waited before serving began."""
 
     @property
     def busy_s(self) -> float:
-        """The time spent working on the request, excluding the time that it waited."""
+        """The time spent working on the request, without the time that it waited."""
         since_s = self._busy_since_s
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """Stop the measurement until `resume`, because the request waits or is done."""
+        """Pause the measurement, because the request waits or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
@@ -158,7 +160,7 @@ class StagedContext(RequestContext):
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """Process the result of the handler and earlier stages, and return the result for the caller."""
+        """Convert the result of the handler and earlier stages to the result for the caller."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):
@@ -171,7 +173,7 @@ class StagedContext(RequestContext):
         return outcome
 
     def lost(self) -> Deferred:
-        """Record that the caller is disconnected without a response."""
+        """Disconnect the caller without a response."""
         self.ready_s = time.perf_counter()
         self.outcome.hang_up()
         self._account(None, 0)
@@ -196,7 +198,7 @@ class StagedContext(RequestContext):
         outcome.complete(response)
 
     def _account(self, response: Any, response_bytes: int) -> None:
-        """Account for a request whose response is being sent."""
+        """Call the quota and the accounts for a request whose response is being sent."""
         # Break the reference cycle between this object and the outcome.
         self.outcome.sent = None
         stages = self.stages

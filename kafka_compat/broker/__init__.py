@@ -1,6 +1,6 @@
 """One broker: the composition root, which creates, starts and stops all parts in order.
 
-Several brokers may run in one process. They share only objects that are passed in.
+Several brokers may run in one process. They share only the objects that are passed to them.
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": directory}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
@@ -29,7 +29,7 @@ __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalon
 def standalone_broker(
     config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
 ) -> Broker:
-    """Create a standalone broker (a cluster of one). `new_tree` opens the tree of its metadata."""
+    """Create a standalone broker (a cluster of one). `new_tree` creates the tree for its metadata."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import OwnStore
 

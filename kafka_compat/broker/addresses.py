@@ -24,7 +24,7 @@ class Addresses:
         self._bound = bound
 
     def own(self) -> dict[str, tuple[str, int]]:
-        """This broker's addresses for other brokers and tools, independent of a connection."""
+        """This broker's advertised addresses for other brokers and tools, independent of a connection."""
         return {name: self._advertised_address(name) for name in self._bound}
 
     def _advertised_address(self, listener: str) -> tuple[str, int]:
@@ -35,13 +35,13 @@ class Addresses:
         return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """The address of `broker` for the calling client."""
+        """Return the address of `broker` for the calling client."""
         name = caller.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
             if caller.local_host is None:
                 return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
-                # The address that the client used is known to work for it; other names may not.
+                # The address that the client used is known to work for the client; other addresses may not.
                 return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

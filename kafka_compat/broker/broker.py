@@ -1,8 +1,8 @@
-"""Composition root: the parts of a broker, and the order in which they start and stop.
+"""Composition root of a broker: its parts, and the order in which they start and stop.
 
 Startup: bind the addresses, lock the log directories, open the metadata store, create the parts, read the
 settings, open the logs, become leader of recovered partitions, register, and only then serve connections.
-Shutdown is the reverse; acknowledged records are on disk before the clean-shutdown marker is written.
+Shutdown has the reverse order; acknowledged records are on disk before the clean-shutdown marker is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import Tasks
-from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -66,16 +65,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STARTS_PER_COLLECTION = 8
-"""The number of restarts between full garbage collections, each of which takes half as long as startup."""
+"""Number of restarts between two full garbage collections, each of which takes half as long as a startup."""
 
 
 class Broker:
     """One broker. `membership` is its membership in the cluster."""
 
     services: BrokerServices
-    """The services of request handlers; set by `start`."""
+    """The services of request handlers. Set by `start`."""
     calls: Calls
-    """The dispatcher of the APIs, for clients and for other parts of this process; set by `start`."""
+    """The dispatcher of requests from clients and from other parts of this process. Set by `start`."""
 
     def __init__(
         self,
@@ -84,8 +83,8 @@ class Broker:
         served: Mapping[ApiKey, tuple[int, int]],
         hooks: BrokerHooks | None = None,
     ) -> None:
-        """`served` contains the supported APIs with their lowest and highest versions. The client metrics
-        APIs are added if `hooks.pushed` is set.
+        """`served` maps the supported APIs to their lowest and highest versions. The APIs for client metrics
+        are added if `hooks.pushed` is set.
         """
         hooks = hooks or BrokerHooks()
         self.config = config
@@ -117,7 +116,7 @@ class Broker:
         return self._server.bound
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Subscribe to all metadata changes, across restarts of the broker."""
+        """Subscribe to all metadata changes. The subscription survives restarts of the broker."""
         self._subscribers.append(subscriber)
         if self._running is not None:
             self.services.metadata.feed.subscribe(subscriber)
@@ -127,11 +126,9 @@ class Broker:
         """Whether the broker has started and is not shutting down."""
         return self._running is not None
 
-    # --- startup
-
     async def start(self) -> None:
-        """Start serving. Raises StartupError, with nothing changed, if another broker uses the same resources
-        or a setting is invalid.
+        """Start serving. If another broker uses the same resources or a setting is invalid, nothing is
+        changed and StartupError is raised.
         """
         try:
             self._running = await self._start(None)
@@ -140,7 +137,7 @@ class Broker:
             raise
 
     async def _start(self, sockets: Sockets | None) -> _Running:
-        """Start. `sockets` are the listening sockets of an earlier start."""
+        """Start with the listening sockets of an earlier start, if there are any."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(_connection_rates, config))
         server = self._server = Server(_limits(config), rates)
@@ -176,8 +173,8 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # Loaded objects are permanent and hardly ever in a cycle. The collector would examine them
-        # repeatedly, which takes longer than loading if there are very many partitions.
+        # The objects loaded at startup are permanent and rarely part of a cycle. With very many partitions,
+        # the collector would take longer to examine them repeatedly than loading takes.
         gc.collect()
         gc.disable()
         try:
@@ -195,7 +192,6 @@ class Broker:
         finally:
             gc.enable()
         gc.freeze()
-        gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
         await server.start(dispatcher.dispatch, dispatcher.refusal)
         _limit_connections(config, server, rates)
@@ -237,7 +233,7 @@ class Broker:
                 ) from error
 
     def _make_entrances(self, server: Server) -> Entrances | None:
-        """Create the security of the listeners that use TLS or SASL, if any."""
+        """Create the security of the listeners if any of them uses TLS or SASL."""
         if all(listener.security_protocol == "PLAINTEXT" for listener in self.config.listeners):
             return None
         from kafka_compat.broker.entrances import Entrances
@@ -258,7 +254,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def failed(directory: str, lost: list[tuple[str, int]]) -> None:
-            # May be called from any thread.
+            # This function may be called from any thread.
             loop.call_soon_threadsafe(self._disk_failed, lost)
 
         log_dirs = self._log_dirs = LogDirs(
@@ -311,10 +307,8 @@ class Broker:
         )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
-    # --- immediate upkeep, for callers that do not wait for the schedule
-
     async def catch_up(self) -> None:
-        """Run all upkeep that is due at the current time of day."""
+        """Run all periodic work that is due at the current time of day."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
@@ -331,7 +325,7 @@ class Broker:
 
     @property
     def cleaner(self) -> LogCleaner | None:
-        """The log cleaner; None until there is a log to compact."""
+        """The log cleaner; None until a log can be compacted."""
         return None if self._running is None else self._running.maintenance.cleaner
 
     @property
@@ -339,8 +333,6 @@ class Broker:
         """The server of client connections."""
         assert self._server is not None
         return self._server
-
-    # --- fatal errors
 
     def _end(self) -> None:
         self.on_fatal()
@@ -357,17 +349,15 @@ class Broker:
             log.critical("Stopping the broker: every log directory is offline. Check the disks")
             self.on_fatal()
 
-    # --- shutdown
-
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers, if there are any. Call this before `stop`."""
+        """Move leadership to other brokers, if there are any."""
         await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
-        """Stop the broker. Returns when all data is on disk and the log directories have the clean-shutdown
+        """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
         marker.
 
-        `controlled`: only after `shut_down_controlled`.
+        `controlled`: whether to move leadership to other brokers first.
         """
         running, self._running = self._running, None
         if running is None:
@@ -388,8 +378,9 @@ class Broker:
         stop_log.over()
 
     async def suspend(self) -> Sockets:
-        """Drop the broker's state, as a kill would, except for its listening sockets, which `resume` reuses.
-        Clients are disconnected, and new connections wait. Raises StartupError if the broker is not running.
+        """Drop the broker's state, as if the process were killed, except for its listening sockets, which
+        `resume` reuses. Clients are disconnected, and new connections wait. Raises StartupError if the broker
+        is not running.
         """
         running, self._running = self._running, None
         if running is None:
@@ -402,19 +393,19 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # The parts of a broker are in reference cycles and were frozen, so the next start collects them.
+            # The parts of a broker are in reference cycles and were frozen. The next start collects them.
             gc.unfreeze()
         return sockets
 
     def drop_waiting(self, sockets: Sockets) -> None:
-        """Disconnect the clients that have connected since `suspend`."""
+        """Disconnect the clients that have connected since `suspend` was called."""
         for _, listening in sockets:
             with suppress(BlockingIOError):
                 while True:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start with the current content of the log directories. After a StartupError, the broker cannot
+        """Start with the current contents of the log directories. After a StartupError, the broker cannot
         continue.
         """
         try:
@@ -425,7 +416,7 @@ class Broker:
             raise
 
     async def _stop_serving(self, running: _Running) -> None:
-        """Stop everything except the logs."""
+        """Stop all parts except the logs."""
         running.maintenance.stop()
         await self._tasks.close()
         services = self.services
@@ -459,7 +450,7 @@ class _Running(NamedTuple):
 
 
 def _is_watched(config: BrokerConfig) -> bool:
-    """Whether the broker's metrics are exposed: request times are measured only then."""
+    """Return whether the broker's metrics are exposed. Requests are timed only if they are."""
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
@@ -472,7 +463,7 @@ class _StopLog:
         self._began_ms = self._step_began_ms = monotonic_ms()
 
     def done(self, step: str) -> None:
-        """Log that a step is done; the next one begins."""
+        """Log that a step is complete. The next step begins."""
         now_ms = self._monotonic_ms()
         log.info("Broker %d is stopping: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
         self._step_began_ms = now_ms
@@ -483,7 +474,7 @@ class _StopLog:
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """Limits of client resources on one broker: connections, memory, time."""
+    """Return the limits on clients' use of one broker: connections, memory and time."""
     return Limits(
         request_max_bytes=config.int("socket.request.max.bytes"),
         idle_max_ms=config.int("connections.max.idle.ms"),
@@ -505,7 +496,7 @@ def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
 
 
 def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
-    """Apply the current connection limit settings."""
+    """Apply the current settings for connection limits."""
     name = "max.connection.creation.rate"
     rate, by_listener = config.int(name), _by_listener(config, name)
     if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:

@@ -1,4 +1,4 @@
-"""Security of each listener, as configured: TLS, SASL, both or neither."""
+"""Security of each listener, as configured: TLS, SASL, both, or neither."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Entrances:
                 server.entrances[listener.name] = ListenerEntrance(server, tls, sasl)
 
     async def open(self, context: BrokerContext, tasks: Tasks) -> None:
-        """Load users, fetch the issuers' keys and this broker's token before the first client connects, and
-        subscribe to changes. Raises StartupError if keys or token are unavailable.
+        """Load the users, fetch the issuers' keys and this broker's token, and subscribe to changes. Call
+        this before the first client connects. Raises StartupError if the keys or the token are unavailable.
         """
         for source, keys in self._key_sets.items():
             await self._open_keys(source, keys)
@@ -93,7 +93,7 @@ class Entrances:
             self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
-        """Security of connections to other brokers. Raises StartupError for invalid settings."""
+        """Return the security of connections to other brokers. Raises StartupError for invalid settings."""
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(
@@ -113,7 +113,7 @@ class Entrances:
                 await certificates.look()
 
     def _keys(self, source: KeySource) -> KeySet:
-        """The issuers' keys, fetched once per source for all listeners."""
+        """Return the issuers' keys. All listeners with the same source share them."""
         from kafka_compat.security.oauth.key_set import KeySet
 
         return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))
@@ -161,11 +161,11 @@ LOOK_S: Final = 10.0
 
 
 class ListenerTls:
-    """The certificates of one listener while the broker runs, with reloads (KIP-226).
+    """The certificates of one listener, with reloads while the broker runs (KIP-226).
 
-    New certificates apply to new connections; existing connections are unchanged. Files are checked when
-    settings are altered, as in Kafka, and every LOOK_S seconds, since renewal tools write files without
-    notice. Unusable certificates are logged, and the old certificates stay in use.
+    New certificates apply to new connections only. The files are checked when settings are altered, as in
+    Kafka, and every LOOK_S seconds, because renewal tools replace files without notice. If new certificates
+    are unusable, the problem is logged and the old certificates stay in use.
     """
 
     def __init__(self, config: BrokerConfig, listener: Listener, *, between_brokers: bool) -> None:
@@ -197,12 +197,12 @@ class ListenerTls:
         return self.current.client
 
     def refusal(self, connection: ssl.SSLObject) -> str | None:
-        """The reason to reject a connection after the handshake, if any."""
+        """Return the reason to reject a connection after the handshake, or None to accept it."""
         suite = self.current.suite_refused(connection)
         return f"the client supports only {suite}, which is not in ssl.cipher.suites" if suite else None
 
     def principal(self, certificate: bytes) -> Principal | None:
-        """The principal of a certificate (DER); None if no rule of ssl.principal.mapping.rules matches."""
+        """Return a certificate's principal, or None if no rule of ssl.principal.mapping.rules matches."""
         try:
             return self._mapper.principal(certificate)
         except (NoMatchingRule, ValueError) as error:
@@ -210,7 +210,7 @@ class ListenerTls:
             return None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Check that this listener can use the certificates in these settings. Raises ConfigError with
+        """Check that this listener can use the certificates in the new settings. Raises ConfigError with
         Kafka's message.
         """
         with _as_validation_failure():
@@ -219,7 +219,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """Like `check`, but only if these settings name the same files as before, and the files changed."""
+        """Check changed files, if the settings name the same files as before. Raises ConfigError."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():
@@ -230,7 +230,7 @@ class ListenerTls:
         return (settings.key_store, settings.trust_store) != (current.key_store, current.trust_store)
 
     async def look(self) -> None:
-        """Load new certificates, if there are any."""
+        """Load new certificates if the files have changed."""
         current = self.current
         if self._config.revision == self._revision and not current.changed():
             return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
-    """Replaceable parts of a broker. None means the default part, or no part."""
+    """Replaceable parts of a broker. None selects the default part, or no part."""
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None
@@ -27,7 +27,7 @@ class BrokerHooks:
     middleware: Sequence[Middleware] = ()
     """Stages that requests pass through before their handlers."""
     accounts: Sequence[Account] = ()
-    """Callbacks for completed requests."""
+    """Called for each completed request."""
     new_worker: Callable[[str], Worker] | None = None
     """Creates the worker for the log directory at a path."""
     pushed: PushedMetrics | None = None

@@ -1,8 +1,8 @@
 """Group and transaction coordinators of a broker, created on demand for the partitions of __consumer_offsets
 and __transaction_state that the broker leads.
 
-Each coordinator is created when this broker becomes leader of the first partition, or at the first request,
-so that a broker without groups or transactions starts faster and uses less memory.
+A coordinator is created when this broker becomes leader of its first partition, or at the first request. A
+broker without groups or transactions therefore starts faster and uses less memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HostedCoordinators:
-    """The coordinators hosted by a broker. `Leaderships` notifies it of led partitions."""
+    """The coordinators hosted by a broker. `Leaderships` reports gained and lost leadership."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` runs the coordinators' timers, by default in real time on this event loop."""
+        """`scheduler` runs the coordinators' timers. The default uses real time on this event loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas
@@ -49,9 +49,9 @@ class HostedCoordinators:
             TRANSACTIONS_TOPIC: self.transactions,
         }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
-        """Completes transactions in the partitions that this broker leads."""
+        """Writes transaction markers to the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
-        """Queries coordinators about transactions that write to a local partition."""
+        """Asks coordinators about transactions that write to a local partition."""
         leaderships = context.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)

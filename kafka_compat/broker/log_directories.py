@@ -1,4 +1,4 @@
-"""Log directories at broker startup: locking, and checks of broker ID and cluster ID."""
+"""Log directories at broker startup: locks, and checks of the broker ID and cluster ID."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def lock(log_dirs: LogDirs) -> None:
-    """Lock the directories. Raises StartupError if another process uses any of them, or none is usable."""
+    """Lock the directories. Raises StartupError if another process uses any of them, or if none is usable."""
     try:
         log_dirs.lock()
     except (StorageError, OSError) as error:
@@ -27,7 +27,7 @@ def lock(log_dirs: LogDirs) -> None:
 
 
 def finish_return(log_dirs: LogDirs) -> None:
-    """Complete an interrupted return to a saved state. Raises StartupError."""
+    """Complete the restoring of a saved state, if it was interrupted. Raises StartupError."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
         from kafka_compat.storage.directories import saved_states
@@ -41,9 +41,9 @@ def finish_return(log_dirs: LogDirs) -> None:
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
-    """Check or set the owner of the log directories; return their cluster ID, if they have one.
+    """Check the owner of the log directories, or set it if they have none. Return their cluster ID, or None.
 
-    Without broker.id in the settings, the directories' broker ID is set in `config`. Raises StartupError.
+    If the settings lack broker.id, sets the directories' broker ID in `config`. Raises StartupError.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)
@@ -52,7 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     paths = ", ".join(log_dirs.directories)
     _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # The settings have no ID: use the ID of the broker that owns the directories.
+        # The settings lack broker.id: use the ID of the broker that owns the directories.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 
@@ -71,7 +71,7 @@ def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
 
 
 def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
-    """Open all logs and log any problems. Raises StartupError."""
+    """Open all logs, and log any problems. Raises StartupError."""
     try:
         report = log_dirs.load(keep_gaps=keep_gaps)
     except StorageError as error:

@@ -1,9 +1,9 @@
-"""Enforcement of stored quotas on this broker: quotas are loaded at startup and reloaded after each change
-notice.
+"""Enforcement of the stored quotas on this broker. Quotas are loaded at startup and reloaded after each
+change notification.
 
 Without quotas, requests have no quota overhead. The first stored quota adds the stages of
-`quotas.enforcement` to the calls, and the removal of the last quota removes the stages. Requests in progress
-are not affected.
+`client_quota_manager` to the calls, and the removal of the last quota removes the stages. Requests in
+progress are not affected.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class QuotasInForce:
             return
         address = None
         if host is not None:
-            # Resolve the name, because a quota may be stored under a host name.
+            # Resolve the host, because a quota may be stored under a host name.
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
             address = str(found[0][4][0])
         self._rates.get().limit_address(address, None if rate is None else int(rate))

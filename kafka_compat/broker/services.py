@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# A fetch session that was used within this time is not evicted for a new one.
+# Time in milliseconds after its last use during which a fetch session is not evicted for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """The services of `api.services`. All are set at startup, except for services created by the first
-    request.
+    """The services declared in `api.services`. All are set at startup, except for services created on first
+    use.
     """
 
     def __init__(
@@ -71,19 +71,19 @@ class BrokerServices:
         self.served = served
         """The APIs and versions that the broker serves and reports to clients."""
         self.authorizer: Authorizer | None = None
-        """The authorizer; None if all operations are permitted. Fixed before the first request."""
+        """The authorizer; None if all operations are permitted. Set before the first request."""
         self.acls: Keeper | None = None
         """The ACLs that the authorizer uses."""
         self.delegation_tokens: DelegationTokens | None = None
-        """The delegation tokens; None without a secret key for them. Fixed before the first request."""
+        """The delegation tokens; None without a secret key for them. Set before the first request."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
         self.counts = context.counts
-        """The counters of partitions and fetches."""
+        """The counters for partitions and fetches."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
-        """The client quotas; None if there are none."""
+        """The client quotas; None if no quotas are stored."""
         self._tasks = tasks
         self._pushed = pushed
 
@@ -136,7 +136,7 @@ class BrokerServices:
         return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)
 
     async def read_acls(self) -> None:
-        """Create the authorizer and load the ACLs, if the settings name an authorizer."""
+        """Create the authorizer and load the ACLs, if an authorizer is configured."""
         settings = self.config.authorizer
         if settings is None:
             return

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kafka_compat.tools import registry
 
-#: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
+#: Maps each subcommand to its module, with `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "serve": "kafka_compat.cli.serve",
     "doctor": "kafka_compat.cli.doctor",
@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="kafka-compat",
         description="A broker that speaks the Kafka protocol, and tools for Kafka clusters.",
+        epilog="Kafka's commands, such as `kafka-compat topics` for kafka-topics.sh: "
+        f"{', '.join(registry.TOOLS)}. Each has its own --help.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -80,7 +82,8 @@ def prepare() -> None:
             try:
                 os.fstat(number)
             except OSError:
-                # Opens this descriptor: it is the lowest free one, because all lower descriptors are open.
+                # The file gets this descriptor: it is the lowest free one, because all lower descriptors are
+                # open.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 _CLIENT_ID: Final = "kafka-compat-doctor"
-_SEE_LOG: Final = "the broker's log has the reason, once per client address"
+_SEE_LOG: Final = "the broker's log states the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """Failure of a step, with its finding. Ends the examination."""
+    """A step failed with this finding. The examination of the address ends."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Return the findings at these addresses, and then at all brokers in the metadata."""
+        """Yield the findings at these addresses, and then at all brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +74,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Return the findings at one address, up to the first step that fails."""
+        """Yield the findings at one address, up to the first step that fails."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),
@@ -113,7 +113,10 @@ class Examination:
             self._connection = socket.create_connection((host, port), self._settings.timeout_s)
         except ConnectionRefusedError:
             raise _Failed(
-                "connection refused", "broker", "start the broker, or check the port in its listeners"
+                "connection refused: nothing listens at this address",
+                "broker",
+                "start the broker, or correct the address: --bootstrap-server here, or listeners and "
+                "advertised.listeners of the broker",
             ) from None
         except TimeoutError:
             raise _Failed(
@@ -138,19 +141,21 @@ class Examination:
             if self._speaks_plainly(host, port):
                 plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
-                    "the listener does not use TLS", "client", f"set {plain}, or connect to a port with TLS"
+                    "the listener does not use TLS",
+                    "client",
+                    f"set {plain}, or connect to a listener that uses TLS",
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """Advice to switch the security protocol. A client without SASL settings cannot determine whether the
-        listener requires SASL.
+        """Return advice to switch the security protocol. A client without SASL settings cannot determine
+        whether the listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:
-            return f"security.protocol={layer}, or SASL_{layer} if clients log in"
+            return f"security.protocol={layer} (SASL_{layer} if the listener requires a login)"
         return f"security.protocol={protocol}"
 
     def _versions(self, host: str, port: int) -> str:
@@ -163,7 +168,9 @@ class Examination:
             if self._settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
-                    "the listener requires TLS", "client", f"set {with_tls} and ssl.truststore.location"
+                    "the listener requires TLS",
+                    "client",
+                    f"set {with_tls}, and ssl.truststore.location to the CA that signed its certificate",
                 ) from None
             raise _Failed(f"{error}", "broker", "check that this is the port of a Kafka broker") from None
         return f"a Kafka broker with {len(answer.api_keys)} APIs"
@@ -235,7 +242,7 @@ class Examination:
         )
         (topic,) = answer.topics
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            raise _no_right("topic", name)
+            raise self._no_right("topic", name)
         if topic.error_code:
             raise _Failed(ErrorCode(topic.error_code).name, "broker", "create the topic, or check its name")
         return _rights(topic.topic_authorized_operations)
@@ -249,14 +256,35 @@ class Examination:
         )
         (group,) = answer.groups
         if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            raise _no_right("group", name)
+            raise self._no_right("group", name)
         if group.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            return "not checked: its coordinator is another broker"
+            # Brokers check the permission to describe a group before they look for its coordinator.
+            return f"permitted: describe; the rest was not checked: {self._why_no_coordinator()}"
         if group.error_code:
-            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log has the reason")
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log states the reason")
         return _rights(group.authorized_operations)
 
     # --- helpers
+
+    def _why_no_coordinator(self) -> str:
+        offsets = [MetadataRequestTopic(name="__consumer_offsets")]
+        answer = self._asked(
+            ApiKey.METADATA, _METADATA_VERSION, topics=offsets, allow_auto_topic_creation=False
+        )
+        if answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return "the cluster has no groups yet"
+        others = len(self.brokers) > 1
+        return "its coordinator is another broker" if others else "its coordinator is not available"
+
+    def _no_right(self, kind: str, name: str) -> _Failed:
+        is_anonymous = self._settings.tls is None and self._settings.mechanism is None
+        return _Failed(
+            f"this user is not permitted to describe the {kind}",
+            "broker",
+            "as an administrator, run kafka-acls --bootstrap-server … --add --allow-principal "
+            f"User:{'ANONYMOUS' if is_anonymous else 'NAME'} --operation Read --{kind} {name}"
+            f"{', or --operation Write for producers' if kind == 'topic' else ''}",
+        )
 
     def _asked(self, key: ApiKey, version: int, **request: Any) -> Any:
         assert self._dial is not None
@@ -347,14 +375,6 @@ def _of_alert(error: ssl.SSLError) -> _Failed:
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", None)
     return reason.replace("_", " ").lower() if isinstance(reason, str) else str(error)
-
-
-def _no_right(kind: str, name: str) -> _Failed:
-    return _Failed(
-        f"this user has no permission for the {kind}",
-        "broker",
-        f"grant permission: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
-    )
 
 
 def _rights(operations: int) -> str:

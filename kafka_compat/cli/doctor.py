@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 EXIT_ILL: Final = 1
 EXIT_USAGE: Final = 2
+_BOOTSTRAP: Final = "127.0.0.1:9092"
 _TIMEOUT_S: Final = 10.0
 
 
@@ -32,7 +33,10 @@ def add_parser(subparsers: Any) -> None:
         help="the client's properties file, with the names of Java clients",
     )
     parser.add_argument(
-        "--bootstrap", metavar="HOST:PORT,…", help="first brokers to connect to, instead of bootstrap.servers"
+        "--bootstrap-server",
+        "--bootstrap",
+        metavar="HOST:PORT,…",
+        help=f"first brokers to connect to (bootstrap.servers of the file, or {_BOOTSTRAP})",
     )
     parser.add_argument(
         "--topic", action="append", default=[], metavar="NAME", help="check permissions for this topic"
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         settings = read_settings(args.properties) if args.properties else {}
-        bootstrap = addresses(args.bootstrap or settings.get("bootstrap.servers", "127.0.0.1:9092"))
+        bootstrap = addresses(args.bootstrap_server or settings.get("bootstrap.servers", _BOOTSTRAP))
         connecting = connection_settings(settings, args.timeout)
     except WrongSettings as error:
         print(f"kafka-compat: {error}", file=sys.stderr)

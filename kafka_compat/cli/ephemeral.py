@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 
 PREFIX = "kafka-compat-ephemeral-"
-"""Name prefix of such directories. Directories with other names are never removed."""
+"""Name prefix of temporary data directories. Directories with other names are never removed."""
 
 _INPUT = 0
 
@@ -39,7 +39,7 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Whether the directory has the name of a temporary data directory."""
+        """Return whether the directory has the name of a temporary data directory."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:
@@ -81,7 +81,8 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Imported here, because it imports three compression libraries: brokers with permanent data start faster.
+    # Imported here so that brokers with permanent data start faster: tempfile imports three compression
+    # libraries.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)
@@ -102,7 +103,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """The locked directory's descriptor; None if it was removed. Raises BlockingIOError if it is locked."""
+    """Return the locked directory's descriptor, or None if it was removed. Raises BlockingIOError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -25,7 +25,7 @@ log = logging.getLogger("kafka_compat")
 
 
 class Stop:
-    """A request to stop the broker; after a second request, do not wait for new leaders."""
+    """A request to stop the broker. A second request means not to wait for new leaders."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -33,8 +33,8 @@ class Stop:
         self._signalled = False
 
     def request(self) -> None:
-        """Request a stop. A second signal means not to wait; a request from another source does not count,
-        since the same signal may have caused it.
+        """Request a stop after a signal. A second signal means not to wait for new leaders. Requests from
+        other sources do not count as signals, since the same signal may have caused them.
         """
         (self.requested_again if self._signalled else self.requested).set()
         self._signalled = True
@@ -46,8 +46,8 @@ class Stop:
 
 
 async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
-    """Start the broker, create the topics in the settings, serve, and stop. Returns the exit code. Raises
-    StartupError. `hands_over`: before the stop, move leadership to other brokers, if any.
+    """Start the broker, create the topics in the settings, serve, stop, and return the exit code. With
+    `hands_over`, leadership moves to other brokers, if any, before the stop. Raises StartupError.
     """
     failed = False
 
@@ -60,7 +60,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     starting = asyncio.ensure_future(_start(broker))
     stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    # Let a stop wait for the end of startup, because a partial startup is hard to undo.
+    # Even if a stop is requested, wait for the end of startup, because a partial startup is hard to undo.
     await starting
     if not stop.requested.is_set():
         on_ready()
@@ -113,7 +113,7 @@ def uncollected() -> Iterator[None]:
 
 
 def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker:
-    """A standalone broker or, with zookeeper.connect, a broker of a cluster."""
+    """Create a standalone broker or, with zookeeper.connect, a broker of a cluster."""
     hooks = hooks_of(http)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
@@ -126,7 +126,7 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker
 
 
 def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_json: bool) -> None:
-    """Print that the brokers are ready: one line each, or one line of JSON for all."""
+    """Print that the brokers are ready: one line per broker, or one line of JSON for all."""
     if not as_json:
         for broker in brokers:
             tell(broker.config, ready_line(broker))

@@ -37,8 +37,8 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """The services that the settings enable; None without a listener and an OTLP endpoint. Call this on the
-    brokers' event loop. Raises StartupError.
+    """Create the services that the settings enable, or return None without a listener and an OTLP endpoint.
+    Call this function on the brokers' event loop. Raises StartupError.
     """
     exporter = _exporter(config)
     if not config.str(LISTENER):
@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """The exporter that pushes metrics, if the settings name an endpoint. Raises StartupError."""
+    """Return the exporter that pushes metrics, if the settings name an endpoint. Raises StartupError."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
@@ -67,12 +67,12 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
 
 
 def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
-    """The hooks of brokers, with or without HTTP services."""
+    """Return the hooks of brokers, or None without HTTP services."""
     return None if services is None else services.hooks
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """The web console's principal for the authorizer; None without a console. Raises StartupError."""
+    """Return the web console's principal for the authorizer; None without a console. Raises StartupError."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -85,7 +85,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
-    """The web console's schema registry; None without a console or a registry. Raises StartupError."""
+    """Return the web console's schema registry; None without console or registry. Raises StartupError."""
     if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
         return None
     from kafka_compat.decoding.registry import registry_of
@@ -94,7 +94,7 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
-    """The store of metrics that clients push; None without the `telemetry` extra, which decodes them."""
+    """Return the store of metrics that clients push; None without the `telemetry` extra."""
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
@@ -143,14 +143,14 @@ class HttpServices:
         return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """A broker's connection to the metadata store that the brokers of this process share."""
+        """Return a broker's connection to the metadata store that the brokers of this process share."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running; `tree`
-        is the metadata store, if only these brokers share it.
+        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running. `tree`
+        is the metadata store if no other process uses it.
         """
         from kafka_compat.metrics.scraper import Scraper
 
@@ -167,17 +167,22 @@ class HttpServices:
         from kafka_compat.metrics.routes import metrics_routes
 
         routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
+        disabled = {}
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
             routes += ControlApi(brokers, self._control, tree).routes()
+        else:
+            disabled["/control/"] = f"The control API is disabled: set {_CONTROL}=true"
         if self._principal is not None:
             from kafka_compat.page.site import Site
 
             site = Site(brokers, listener, self._principal, self._registry, may_write=self._page_may_write)
             routes += site.routes()
             self._tasks.append(asyncio.ensure_future(site.watch()))
-        self._tasks.append(asyncio.ensure_future(listener.serve(routes)))
+        else:
+            disabled["/ui"] = f"The web console is disabled: set {_PAGE}=true"
+        self._tasks.append(asyncio.ensure_future(listener.serve(routes, disabled)))
 
     async def close(self) -> None:
         """Stop serving and pushing."""

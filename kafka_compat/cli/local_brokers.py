@@ -1,7 +1,7 @@
 """Settings and shared metadata store of several brokers that one command starts (--brokers, --processes).
 
 The first broker uses the configured ports, the others the following ports (any free ports for port 0). The
-directories are `broker-1`, `broker-2`, … under each of log.dirs, beside the metadata journal.
+directories are `broker-1`, `broker-2`, … under each of log.dirs, next to the metadata journal.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
-"""Settings of the command that each broker gets under a different name, or with different ports."""
+"""Settings that brokers do not inherit from the command, but set under another name or individually."""
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
-    """The configuration of each broker. Raises StartupError for invalid settings."""
+    """Return the configuration of each broker. Raises StartupError for invalid settings."""
     try:
         return [
             BrokerConfig.from_properties(broker_settings(config, number, count, first_id))
@@ -37,7 +37,7 @@ def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[
 
 
 def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
-    """The settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
+    """Return the settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
     _check_ports(config.listeners, count)
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
@@ -60,8 +60,8 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
 
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
-    """The HTTP listener of each broker process. The first uses the configured port, the others the following
-    ports. Raises StartupError if the ports run out.
+    """Return the HTTP listener of each broker process. The first process uses the configured port; the others
+    use the following ports. Raises StartupError if the ports run out.
     """
     given = config.str(LISTENER)
     if not given:
@@ -80,12 +80,12 @@ def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
 
 
 def listeners_text(listeners: Iterable[tuple[str, str, int]]) -> str:
-    """Names, hosts and ports in the format of `listeners`."""
+    """Format names, hosts and ports as a value of `listeners`."""
     return ",".join(f"{name}://{address(host, port)}" for name, host, port in listeners)
 
 
 def address(host: str, port: int) -> str:
-    """`host:port`, with brackets around an IPv6 address."""
+    """Return `host:port`, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -103,8 +103,9 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
-    """The first conflict between listeners that each use `count` consecutive ports, starting at their own (0:
-    any free ports): a listener, the listener that already uses its port, and the port; None without conflict.
+    """Find the first conflict between listeners that each use `count` consecutive ports, starting at their
+    first port (0: any free ports). Return a listener, the listener that already uses its port, and the port,
+    or None without a conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:
@@ -119,8 +120,8 @@ class Tree:
     """The metadata store shared by brokers without ZooKeeper, in a directory that it locks."""
 
     def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
-        """`brokers` are the log directories of this process's brokers. Completes an interrupted restore of a
-        snapshot. Raises StartupError.
+        """Complete an interrupted restore of a snapshot, and open the store. `brokers` contains the log
+        directories of each of this process's brokers. Raises StartupError.
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers
@@ -144,7 +145,7 @@ class Tree:
         return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
 
     def snapshot(self) -> dict[str, bytes]:
-        """The current metadata files."""
+        """Return the current metadata files."""
         return {JOURNAL_NAME: self.store.snapshot()}
 
     async def return_to(self, name: str) -> None:

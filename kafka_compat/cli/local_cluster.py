@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalCluster:
-    """The brokers and their metadata store."""
+    """The brokers of one process, and their metadata store."""
 
     def __init__(self, config: BrokerConfig, count: int, http: HttpServices | None = None) -> None:
         """Open the store. Raises StartupError."""
@@ -53,7 +53,7 @@ class LocalCluster:
         await self.brokers[0].membership.create_wanted_topics(self._wanted_topics)
 
     async def lose(self, broker: Broker) -> bool:
-        """Stop a broker that cannot continue, and return whether others still run."""
+        """Stop a broker that cannot continue, and return whether other brokers are still running."""
         self.brokers.remove(broker)
         if not self.brokers:
             self.brokers.append(broker)

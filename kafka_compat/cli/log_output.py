@@ -30,7 +30,7 @@ log = logging.getLogger(OURS)
 
 
 class TextFormatter(logging.Formatter):
-    """One line for each message."""
+    """Formatter that writes each message on one line, followed by a traceback if there is one."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         if not record.message.isprintable():
@@ -104,7 +104,7 @@ def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -
 
 
 def is_json(config: BrokerConfig) -> bool:
-    """Whether log lines are JSON objects."""
+    """Return whether log lines are JSON objects."""
     return config.str(FORMAT) == "json"
 
 
@@ -140,8 +140,8 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`, `message`;
-    optionally `exception`, and `broker` if several processes share the output.
+    """Formatter of log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`,
+    `message`; optionally `exception`, and `broker` if several processes share the output.
     """
 
     def __init__(self, broker_id: int | None = None) -> None:

@@ -15,7 +15,7 @@ REFUSED = "refused"
 """["refused", reason]: the broker cannot start."""
 SERVE = "serve"
 STOP = "stop"
-"""["stop", at once]: stop, and whether to do so without handing over leadership first."""
+"""["stop", at once]: stop, with or without handing over leadership first."""
 
 EXIT_REFUSED = 2
 

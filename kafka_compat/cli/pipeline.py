@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job, and return the exit code of its report, or of its error, which is printed on stderr."""
+    """Run the job, and return its exit code. Errors are printed on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
-    """Help epilog: the meaning of exit codes 0 and, for a job that reads topics, 3."""
-    codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed, run again to continue; 2 nothing was started"
+    """Return a help epilog with the meaning of exit codes 0 and, for a job that reads topics, 3."""
+    codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed: run again to continue; 2 nothing was started"
     return codes if lost is None else f"{codes};\n3 {lost}"
 
 
@@ -142,7 +142,7 @@ def _tier(text: str) -> Any:
 
 def _copy_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
+    parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     common.add_target(parser)
     parser.add_argument(
         "--group", metavar="G", help="consumer group for the job's position (default: named after the job ID)"
@@ -239,7 +239,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.add_cluster(parser, "the cluster to write to")
     parser.add_argument("--topic", action="append", metavar="T", help="topic of the archive (default: all)")
-    parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
+    parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     help = "offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
     common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
@@ -247,7 +247,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
     )
-    parser.add_argument("--again", action="store_true", help="replay again after a complete replay")
+    parser.add_argument("--again", action="store_true", help="replay even if the replay is already complete")
     parser.add_argument(
         "--state", type=Path, metavar="DIR", help="the job's directory (default: in the archive)"
     )
@@ -381,8 +381,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: its help texts, and the functions that add its arguments, and run it and return the report.
-    Raises PipelineError.
+    """A job: its help texts, a function that adds its arguments, and a function that runs it. The latter
+    returns the report, and raises PipelineError.
     """
 
     help: str
@@ -428,9 +428,9 @@ isolation.level=read_committed read each record exactly once, in order and uncha
     "dedupe": Job(
         "copy topics without duplicate records",
         """\
-Copy topics to a topic without duplicates: records with the same ID whose timestamps differ by --within or
-less. The first of them is copied. IDs are kept for twice --within; records that are later than --within are
-omitted and counted.""",
+Copy topics to a topic without duplicates: if the timestamps of records with the same ID differ by at most
+--within, only the first record is copied. IDs are kept for twice --within; records that are late by more than
+--within are omitted and counted.""",
         _exit_codes("all read"),
         _dedupe_arguments,
         _run_dedupe,
@@ -485,7 +485,7 @@ killed broker is read up to the high watermarks in its checkpoint.""",
         "count and sum by time windows, with a dead-letter topic for invalid rows",
         """\
 Count the records of topics by time window and group, and sum columns of their values. Results are written
-to a topic, keyed by window and group (the last record of a key is valid). Invalid rows are written unchanged
+to a topic, keyed by window and group (the last record of a key counts). Invalid rows are written unchanged
 to a dead-letter topic, with the reason in the header kafka-compat-reason.""",
         f"{_WINDOWS_EXAMPLE}\n\n{_exit_codes('all read')}",
         _windows_arguments,

@@ -29,8 +29,8 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
-    """Options of the file, then of the command line, as name=value; with `librdkafka`, the file's options are
-    renamed to librdkafka's. Raises NotStarted if the file cannot be read.
+    """Return the options of the file, then those of the command line, as name=value. With `librdkafka`, the
+    file's options are renamed to librdkafka's. Raises NotStarted if the file cannot be read.
     """
     if args.command_config is None:
         return list(args.kafka_option)
@@ -71,12 +71,12 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
-    """The names given with --topic, split at commas."""
+    """Return the names given with --topic, split at commas."""
     return [name for given in args.topic or [] for name in given.split(",") if name]
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """Add --continuous and --interval-s; `between` names what the interval separates, such as batches."""
+    """Add --continuous and --interval-s. `between` completes the help text `seconds between …`."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"
@@ -84,7 +84,7 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
-    """The interval of --continuous; None without --continuous."""
+    """Return the interval of --continuous, or None without --continuous."""
     return args.interval_s if args.continuous else None
 
 
@@ -116,14 +116,14 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_settings(args: argparse.Namespace) -> Any:
-    """The SparkSettings from the arguments of `add_spark`."""
+    """Return the SparkSettings from the arguments of `add_spark`."""
     from kafka_compat.pipelines.session import SparkSettings
 
     return SparkSettings(args.master, getattr(args, "jars", None), args.driver_memory, args.verbose)
 
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
-    """Add --master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
+    """Add --master, --driver-memory and, for jobs that use Spark's Kafka connector, --jars."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
     parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
     if connector:
@@ -136,7 +136,7 @@ def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> Non
 
 
 def millis(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 time (UTC unless it has an offset) or a number."""
+    """Parse an ISO 8601 time (UTC unless it has an offset) or a number to milliseconds since 1970."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
@@ -149,7 +149,7 @@ def millis(text: str) -> int:
 
 
 def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
-    """Add the arguments common to jobs that stream from topics; `batch` bounds a batch."""
+    """Add the arguments common to jobs that stream from topics. `batch` is the default batch size."""
     add_cluster(parser)
     add_kafka_options(
         parser,
@@ -166,14 +166,14 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
 
 
 def stream_job(args: argparse.Namespace) -> Any:
-    """The StreamJob from the arguments of `add_stream`."""
+    """Return the StreamJob from the arguments of `add_stream`."""
     from kafka_compat.pipelines.stream_job import StreamJob
 
     return StreamJob(**stream_settings(args))
 
 
 def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `add_stream`, by the field names of StreamJob."""
+    """Return the arguments of `add_stream`, by the field names of StreamJob."""
     return {
         "bootstrap_servers": args.bootstrap_server,
         "directory": args.to,
@@ -188,7 +188,7 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add --target, --target-option and --create, for the cluster to write to."""
-    parser.add_argument("--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: the same)")
+    parser.add_argument("--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: source)")
     add_target_options(parser)
 
 
@@ -204,12 +204,12 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> str:
-    """The command line without passwords, to show beside the output."""
+    """Return the command line without passwords, to show with the output."""
     return shlex.join(["kafka-compat", *(_SECRET.sub(r"\1=[hidden]", each) for each in args.line)])
 
 
 def length_ms(text: str) -> int:
-    """Milliseconds of a time span such as 30s, 15m, 1h, 1d."""
+    """Parse a time span, such as 30s, 15m, 1h or 1d, to milliseconds."""
     try:
         length = int(text[:-1]) * _UNITS_MS[text[-1:]]
         if length <= 0:

@@ -22,7 +22,7 @@ from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
-    # Imported at once, in parallel with the supervisor's startup.
+    # Imported at module level, so that the import overlaps with the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
@@ -109,13 +109,14 @@ async def _run(connected: socket.socket) -> int:
 
 
 def main() -> int:
-    """Serve over the socket that is standard input, and return the exit code."""
+    """Serve over the socket at standard input, and return the exit code."""
     try:
         connected = socket.socket(fileno=os.dup(0))
     except OSError:
         print("only `kafka-compat serve --processes N` can start this", file=sys.stderr)
         return EXIT_REFUSED
-    # Replace it, because child processes must not keep the connection open after this process exits.
+    # Replace standard input, because child processes must not keep the connection open after this process
+    # exits.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

@@ -39,9 +39,9 @@ class End(NamedTuple):
 
     code: int
     refusal: str | None
-    """The reason that its broker gave for not starting, if any."""
+    """The broker's reason for not starting, if any."""
     served_s: float | None
-    """How long the process served; None if it never did."""
+    """Time that the process served; None if it never served."""
 
     def __str__(self) -> str:
         if self.code < 0:
@@ -99,7 +99,7 @@ class SupervisedBroker:
         self._link.send(Orders(self._settings, topics, self._verbose).encode())
 
     def tell_to_stop(self, *, at_once: bool = False) -> None:
-        """Order the process, if any, to stop; `at_once`: without handing over leadership first."""
+        """Order the process, if any, to stop. With `at_once`, it does not hand over leadership first."""
         if self._link is not None:
             self._link.send([STOP, at_once])
 
@@ -150,7 +150,7 @@ class SupervisedBroker:
 FIRST_WAIT_S = 0.5
 WAIT_S_MAX = 10.0
 CALM_S = 60.0
-"""After a process has served this long, its death counts as the first one."""
+"""If a process has served for this time, its death counts as the first."""
 
 
 class RestartWaits:
@@ -160,7 +160,7 @@ class RestartWaits:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """The delay in seconds after the death of a process that served for this time."""
+        """Return the delay in seconds after the death of a process that served for this time."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -171,9 +171,9 @@ class RestartWaits:
 log = logging.getLogger("kafka_compat")
 
 STOP_TIMEOUT_S = 10.0
-"""Shutdown timeout of a broker that serves. Its own timeout is shorter."""
+"""Shutdown timeout of a serving broker. The timeout in the broker's process is shorter."""
 START_TIMEOUT_S = 15.0
-"""Additional time for a broker that is still starting, because it waits for others that stop, too."""
+"""Additional time for a broker that is still starting, because it may wait for stopping brokers."""
 
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
@@ -191,7 +191,8 @@ class Supervisor:
         """Prepare the brokers. Raises StartupError."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
-            # The rack spreads replicas over machines if several machines share a ZooKeeper.
+            # Set the rack so that replicas are spread over machines, because several machines may share a
+            # ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
                 each.static[LISTENER] = http_listener
@@ -239,7 +240,7 @@ class Supervisor:
     # --- one broker
 
     async def _keep(self, broker: SupervisedBroker) -> int:
-        """Run a broker's processes one after the other, and return the exit code of the last."""
+        """Run a broker's processes one after the other, and return the exit code of the last process."""
         waits = RestartWaits()
         has_served = False
         while True:
@@ -255,7 +256,7 @@ class Supervisor:
                 return 0
 
     async def _start_again(self, broker: SupervisedBroker, waits: RestartWaits, served_s: float) -> bool:
-        """Whether to start another process; otherwise all brokers are stopped."""
+        """Start another process after the delay. Return False if the command is stopping."""
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"
@@ -283,14 +284,12 @@ class Supervisor:
     # --- all brokers
 
     def _served(self) -> None:
-        """Record that a broker serves."""
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
             tell(self._config, f"{len(self._brokers)} processes ready: {listening}")
 
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
-        """End the command because a broker could not start."""
         if self._refusal is None:
             self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it was ready"
         self._stop()

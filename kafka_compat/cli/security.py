@@ -155,7 +155,6 @@ def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
 
 
 def _next_steps(folder: Path, provision: Provision) -> list[tuple[str, str]]:
-    """Print the next steps, each with its command."""
     admin = folder / provision.clients["admin"]
     steps = [
         ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))

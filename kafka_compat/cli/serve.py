@@ -63,7 +63,8 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers, each in its own process: broker IDs starting at "
-        "broker.id, ports and data directories as with --brokers; processes that die are restarted",
+        "broker.id, ports and data directories as with --brokers, and the HTTP listener's port and the "
+        "following ones if kafka.compat.http.listener is set; processes that die are restarted",
     )
     parser.add_argument(
         "--ephemeral",
@@ -142,7 +143,6 @@ def _given_log_dirs(config: BrokerConfig) -> str | None:
 
 
 def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
-    """The directory for temporary data. Raises OSError."""
     given = _given_log_dirs(config)
     if given is None:
         ephemeral.remove_left_over()
@@ -150,7 +150,6 @@ def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
-    """Return the conflict between arguments, if any."""
     zookeeper = config.str("zookeeper.connect")
     if args.brokers is not None and args.processes is not None:
         return (

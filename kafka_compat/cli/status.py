@@ -100,7 +100,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """The observer of the cluster. Raises WrongSettings, or OSError if the settings file cannot be read."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer
@@ -126,7 +125,8 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
             print(json.dumps(failure(str(error)), indent=2))
         print(f"kafka-compat: no broker can be reached: {error}", file=sys.stderr)
         print(
-            "kafka-compat: run `kafka-compat doctor` to find the step that fails and its remedy",
+            "kafka-compat: start the broker, or give its address with --bootstrap-server; run "
+            "`kafka-compat doctor` to find the step that fails and its remedy",
             file=sys.stderr,
         )
         return EXIT_UNREACHABLE
@@ -195,7 +195,7 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:
-    """An endless sequence of views of snapshots; if a snapshot fails, the last view with the reason."""
+    """Yield views of snapshots, endlessly. If a snapshot fails, yield the last view with the reason."""
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
     from kafka_compat.status.screen import View

@@ -28,12 +28,14 @@ _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
 _OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
-"""The newest versions for clients without KIP-890. Newer versions are for brokers, or return new epochs."""
+"""The newest versions for clients that do not implement KIP-890. Newer versions are for brokers only, or
+return new producer epochs.
+"""
 _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class TimedOut(Exception):
-    """No broker responded within default.api.timeout.ms. The text is the same as in Kafka's admin client."""
+    """No broker responded within default.api.timeout.ms. The text is the message of Kafka's admin client."""
 
 
 class Node(NamedTuple):
@@ -45,7 +47,7 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """The node in the format of Kafka's tools."""
+        """Return the node in the format of Kafka's tools."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
@@ -61,8 +63,8 @@ class Cluster:
         client_id: str = CLIENT_ID,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Use the Java client's security and timeout settings, without connecting yet. Raises
-        WrongSettings.
+        """Configure the client with the Java client's security and timeout settings. No connection is opened
+        yet. Raises WrongSettings.
         """
         given = dict(settings or {})
         self.bootstrap = addresses(bootstrap)
@@ -87,20 +89,20 @@ class Cluster:
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of any broker. `call` is the admin client's name for the call, used in errors.
-        Raises TimedOut, KafkaError (also UNSUPPORTED_VERSION), Untrusted, WrongSettings.
+        Raises TimedOut, KafkaError (for example UNSUPPORTED_VERSION), Untrusted or WrongSettings.
         """
         with self._in_time():
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of that broker. Otherwise like `ask`."""
+        """Return the response of one broker. Retries and errors are the same as for `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of one of `nodes` without retries, except that a closed connection is reopened
-        once. Raises OSError, EOFError or ValueError on failure. Otherwise like `ask`.
+        """Return the response of one broker without retries, except that a closed connection is reopened
+        once. Raises OSError, EOFError or ValueError on failure, and the errors of `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -112,13 +114,13 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """Send a request without a response. Otherwise like `ask_broker`."""
+        """Send one broker a request that has no response. Retries and errors are the same as for `ask`."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of the controller, and retry after NOT_CONTROLLER. Otherwise like `ask`."""
+        """Return the controller's response, retrying after NOT_CONTROLLER. Raises the errors of `ask`."""
         with self._in_time():
             while True:
                 self._know(call)
@@ -132,7 +134,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """Find the coordinator of a group or a transactional id. Raises like `ask`."""
+        """Find the coordinator of a group or a transactional id. Raises the errors of `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -150,8 +152,8 @@ class Cluster:
     def ask_coordinator(
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """Return the response of the coordinator of a group or a transactional id, and retry after some
-        errors. Otherwise like `ask`.
+        """Return the response of the coordinator of a group or a transactional id, retrying after transient
+        errors. Raises the errors of `ask`.
         """
         with self._in_time():
             while True:
@@ -170,7 +172,9 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, or of all; `may_create` lets brokers create topics. Raises like `ask`."""
+        """Return the metadata of these topics, or of all topics if None. `may_create` allows brokers to
+        create missing topics. Raises the errors of `ask`.
+        """
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None
@@ -191,18 +195,18 @@ class Cluster:
             return answer
 
     def brokers(self, call: str = "describeCluster") -> list[Node]:
-        """The live brokers, by id. Raises like `ask`."""
+        """Return the live brokers, sorted by id. Raises the errors of `ask`."""
         with self._in_time():
             self._learn(call)
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """The newest version of an API that both the broker and this client support. Raises like `ask`."""
+        """Return the newest version of an API that broker and client support. Raises the errors of `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """The lowest and highest version of each API that a broker supports. Raises like `ask`."""
+        """Return the range of versions of each API that a broker supports. Raises the errors of `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]
@@ -223,7 +227,7 @@ class Cluster:
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Treat the block as one call with one timeout."""
+        """Apply one timeout to all requests in the block."""
         outermost = not self._deadline
         if outermost:
             self._deadline = time.monotonic() + self.timeout_s
@@ -286,7 +290,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # Forget both node ids, under which the connection of a broker in bootstrap.servers is stored.
+        # Forget all ids under which the connection is stored: a broker in bootstrap.servers has two.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -311,14 +315,15 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # Reuse its connection, because the broker in bootstrap.servers is also in the metadata.
+            # A broker in bootstrap.servers is also in the metadata: reuse the connection.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # Raise a retriable error: a broker may replace the process that now listens on the port.
+                    # Raise a retriable error, because a broker may soon replace the process that listens on
+                    # the port.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {
@@ -341,7 +346,6 @@ class Cluster:
 
 
 def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
-    """The value of a setting in ms. Raises WrongSettings."""
     text = settings.get(name, str(default)).strip()
     if not text.isdecimal():
         raise WrongSettings(f"{name}={text}: expected a number of milliseconds")

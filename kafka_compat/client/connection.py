@@ -20,14 +20,14 @@ class Connection:
     """Blocking, single-threaded connection to a broker."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """Use a connected socket, encrypted if needed, with the socket's timeout."""
+        """`opened` is a connected socket, with TLS if required. The socket's timeout applies to each call."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0
 
     def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
-        """Send a request with the fields `request`, and return the response. Raises OSError, EOFError if the
-        broker closes the connection, ValueError for an invalid response.
+        """Send a request with the fields `request`, and return the response. Raises OSError; EOFError if the
+        broker closes the connection; ValueError if the response is invalid.
         """
         self.send(key, version, request_class(key)(**request))
         return self.receive(key, version)
@@ -40,7 +40,7 @@ class Connection:
         self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
 
     def receive(self, key: ApiKey, version: int) -> Any:
-        """Return the response to the oldest outstanding request. Raises like `ask`."""
+        """Return the response to the oldest outstanding request. Raises the errors of `ask`."""
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:

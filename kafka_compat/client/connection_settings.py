@@ -26,11 +26,13 @@ class WrongSettings(Exception):
 
 
 class HandshakeFailed(Exception):
-    """Failed TLS handshake: the client rejected the broker's certificate, or the broker the client's."""
+    """A TLS handshake failed, because the client or the broker rejected the other side's certificate."""
 
 
 class ConnectionSettings(NamedTuple):
-    """`tls` is None without TLS, `mechanism` is None without SASL, `new_client` if no login is possible."""
+    """Settings of a connection. `tls` is None without TLS; `mechanism` is None without SASL; `new_client` is
+    None if this client cannot log in with the mechanism.
+    """
 
     security_protocol: str
     tls: ssl.SSLContext | None
@@ -40,7 +42,7 @@ class ConnectionSettings(NamedTuple):
 
 
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
-    """The value of an integer setting of a producer or a consumer. Raises ValueError."""
+    """Return the value of an integer setting of a producer or a consumer. Raises ValueError."""
     text = given.get(name, str(default)).strip()
     if not text.removeprefix("-").isdecimal():
         raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
@@ -70,7 +72,7 @@ def read_settings(path: str) -> dict[str, str]:
 
 
 def addresses(text: str) -> list[tuple[str, int]]:
-    """The addresses in a list such as bootstrap.servers. Raises WrongSettings."""
+    """Parse a list of addresses, such as bootstrap.servers. Raises WrongSettings."""
     found = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         host, _, port = item.rpartition(":")
@@ -83,7 +85,7 @@ def addresses(text: str) -> list[tuple[str, int]]:
 
 
 def connection_settings(settings: Mapping[str, str], timeout_s: float) -> ConnectionSettings:
-    """Connection settings from a client's properties. Raises WrongSettings."""
+    """Derive connection settings from a client's properties. Raises WrongSettings."""
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise WrongSettings(f"security.protocol={protocol}: expected one of {', '.join(_PROTOCOLS)}")
@@ -93,7 +95,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         from kafka_compat.security.tls_context import TlsContext
         from kafka_compat.security.tls_settings import TlsSettings
 
-        # Parse them like a broker's, because clients and brokers have the same TLS settings.
+        # Clients and brokers have the same TLS settings: parse them like those of a broker's listener.
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:
@@ -107,7 +109,6 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
 
 
 def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
-    """The login of a SASL mechanism; None if this project's client does not support it."""
     from kafka_compat.client.logins import BY_OTHERS, JAAS, MECHANISMS, login_of
 
     if mechanism not in MECHANISMS or (mechanism in BY_OTHERS and JAAS not in settings):
@@ -119,7 +120,7 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """The host as an argument for sockets, so that Python's codecs for non-ASCII names are not imported."""
+    """Return the host for a socket call: ASCII names as bytes, which do not require Python's IDNA codec."""
     return host.encode() if host.isascii() else host
 
 

@@ -32,7 +32,7 @@ class Consumed(NamedTuple):
 
 
 def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The complete batches of a response, whose last batch may be incomplete."""
+    """Yield the complete batches of a response. The last batch of a response may be incomplete."""
     view = memoryview(content)
     position = 0
     while position + _MAGIC_POSITION < len(view):
@@ -48,9 +48,9 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 def consumed(
     topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
-    """For each batch, return the offset after it, and its records starting at `from_offset`. `aborted`
-    contains the (producer id, first offset) of aborted transactions, whose records are skipped; None keeps
-    all records. Raises StorageError.
+    """Yield, for each batch, the offset after it and its records starting at `from_offset`. `aborted` lists
+    the aborted transactions as (producer id, first offset), and their records are skipped; if None, all
+    records are kept. Raises StorageError.
     """
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()

@@ -1,4 +1,4 @@
-"""Single-threaded consumer of assigned partitions: track positions, and fetch from the leaders."""
+"""Single-threaded consumer of assigned partitions. It tracks positions, and fetches from the leaders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoOffset(Exception):
 
 
 class FetchSettings(NamedTuple):
-    """The Java consumer's settings that this consumer supports, by the same names."""
+    """The Java consumer's settings that this consumer supports."""
 
     read_committed: bool = False
     reset: int | None = LATEST
@@ -101,19 +101,19 @@ class Fetcher:
         return self._positions.keys() | self._unknown.keys()
 
     def consumed_to(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to return in each partition."""
+        """Return, for each partition, the offset of the next record that `take` will return."""
         found = dict(self._positions)
         for record in reversed(self._records):
             found[record.topic, record.partition] = record.offset
         return found
 
     def take(self) -> Consumed | None:
-        """Return the next buffered record."""
+        """Return the next buffered record, or None if the buffer is empty."""
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
-        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and like
-        `Cluster.ask`.
+        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and the
+        errors of `Cluster.ask`.
         """
         if self._records:
             return
@@ -130,7 +130,7 @@ class Fetcher:
             self._learn()
         share_ms = int(min(self._settings.max_wait_ms, wait_s * 1000) / max(len(leaders), 1))
         for node_id, topics in leaders.items():
-            # Do not wait, because a broker with data must not wait for other brokers.
+            # Do not wait if records are buffered: brokers without data must not delay them.
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:
@@ -201,7 +201,6 @@ class Fetcher:
             self._learn()
 
     def _take_partition(self, topic: str, answer: Any) -> bool:
-        """Process one partition of a response, and return whether metadata must be refreshed."""
         place = (topic, answer.partition_index)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if self._settings.reset is None:
@@ -243,7 +242,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Fetch records. Raises like `Fetcher.poll`."""
+        """Fetch records. Raises the errors of `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()
@@ -259,4 +258,4 @@ class TopicConsumer:
         self._looked_s = time.monotonic()
 
     def close(self) -> None:
-        """Do nothing: no resources are held."""
+        """Do nothing, because the consumer holds no resources."""

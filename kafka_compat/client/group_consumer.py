@@ -1,4 +1,4 @@
-"""Single-threaded member of a consumer group: join, assign, heartbeat, commit and fetch."""
+"""Single-threaded member of a consumer group: it joins, assigns, sends heartbeats, commits and fetches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """Process a JoinGroup response; return whether SyncGroup comes next. Raises KafkaError."""
+        """Process a JoinGroup response, and return whether SyncGroup comes next. Raises KafkaError."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response; return whether the member has an assignment. Raises KafkaError."""
+        """Process a SyncGroup response, and return whether the member has partitions. Raises KafkaError."""
         if code:
             self._put_back(code)
             return False
@@ -61,11 +61,11 @@ class Membership:
         return True
 
     def is_heartbeat_due(self, now_s: float) -> bool:
-        """Whether a stable member should send a heartbeat."""
+        """Return whether a stable member should send a heartbeat."""
         return now_s - self._heard_s >= self._heartbeat_interval_s
 
     def wait_s(self, now_s: float) -> float:
-        """The time until the next heartbeat."""
+        """Return the time until the next heartbeat."""
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
@@ -90,8 +90,8 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """The `range` assignor: contiguous partitions of each topic for each member. `members` maps member ids to
-    topics, `counts` maps topics to numbers of partitions.
+    """Assign contiguous partitions of each topic to each member, as the `range` assignor does. `members` maps
+    member ids to topics; `counts` maps topics to numbers of partitions.
     """
     found: Assignment = {member: [] for member in members}
     for topic in sorted({topic for topics in members.values() for topic in topics}):
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """The `roundrobin` assignor: partitions of all topics, distributed in turn."""
+    """Assign the partitions of all topics to the members in turn, as the `roundrobin` assignor does."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0
@@ -120,7 +120,7 @@ def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, in
 
 
 ASSIGNORS: Final = {"range": assign_ranges, "roundrobin": assign_in_turn}
-"""Assignors by their names in the group protocol."""
+"""Assignors, by their names in the group protocol."""
 
 
 _CALL: Final = "consumer"
@@ -128,7 +128,7 @@ _BACKOFF_S: Final = 0.1
 
 
 class GroupSettings(NamedTuple):
-    """The Java consumer's group settings that this consumer supports, by the same names."""
+    """The Java consumer's group settings that this consumer supports."""
 
     group_id: str
     instance_id: str | None = None
@@ -171,8 +171,8 @@ class GroupConsumer:
         """Total time spent joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join, send a heartbeat and commit if due, and then fetch records. Raises KafkaError, and like
-        `Fetcher.poll`.
+        """Join the group, send a heartbeat and commit if due, and fetch records. Raises KafkaError, and the
+        errors of `Fetcher.poll`.
         """
         if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Commit, and leave the group unless this is a static member. Raises like `poll`."""
+        """Commit, and leave the group unless this is a static member. Raises the errors of `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,7 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Commit this member's positions if they changed. Raises KafkaError, and like `Cluster.ask`."""
+        """Commit this member's positions if they changed. Raises KafkaError or errors of `Cluster.ask`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()
@@ -286,7 +286,6 @@ class GroupConsumer:
         return True
 
     def _shares(self, joined: Any) -> dict[str, bytes]:
-        """The assignment that the leader computes for each member."""
         from kafka_compat.protocol.codec import decode_versioned, encode_versioned
         from kafka_compat.protocol.messages.consumer_protocol import (
             ConsumerProtocolAssignment,
@@ -313,7 +312,6 @@ class GroupConsumer:
         return found
 
     def _begin(self, places: Iterable[TopicPartition]) -> None:
-        """Start at the group's committed offsets."""
         mine = set(places)
         offsets = self._committed() if mine else {}
         self._known_offsets = {place: one.offset for place, one in offsets.items() if place in mine}
@@ -327,5 +325,5 @@ class GroupConsumer:
             except KafkaError as error:
                 if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                     raise
-                # Retry, because a transaction with offsets of this group is about to end.
+                # Retry, because an open transaction that contains offsets of this group is about to end.
                 time.sleep(_BACKOFF_S)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 CONSUMERS: Final = "consumer"
-"""Protocol type of consumer groups. For groups that only store offsets, it is ""."""
+"""Protocol type of consumer groups. Groups that only store offsets have the protocol type ""."""
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
 
@@ -67,12 +67,12 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[Listed]:
-    """All consumer groups. Raises KafkaError, and like `Cluster.ask`."""
+    """Return all consumer groups. Raises KafkaError, and the errors of `Cluster.ask`."""
     return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """The ids of all groups of any protocol. Raises like `list_groups`."""
+    """Return the ids of all groups of any protocol. Raises the errors of `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -89,7 +89,9 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
-    """A group of either protocol. Raises KafkaError, and like `Cluster.ask`."""
+    """Describe a group of either protocol (classic, KIP-848). Raises KafkaError or the errors of
+    `Cluster.ask`.
+    """
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
@@ -125,7 +127,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """A KIP-848 group; None if no such group has that name."""
+    """Describe a KIP-848 group, or return None if the broker does not know such a group."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -162,7 +164,7 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
 
 
 def assigned(content: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions in a member's SyncGroup assignment."""
+    """Return the partitions in a member's SyncGroup assignment."""
     from kafka_compat.protocol.codec import decode_versioned
     from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 
@@ -177,7 +179,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """All committed offsets of a group. Raises KafkaError, and like `Cluster.ask`."""
+    """Return all committed offsets of a group. Raises KafkaError, and the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -200,8 +202,8 @@ def committed_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, and
-    like `Cluster.ask`.
+    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, or the
+    errors of `Cluster.ask`.
     """
     if not offsets:
         return
@@ -217,7 +219,7 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
 
 
 def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
-    """The topics field of OffsetCommit."""
+    """Build the topics field of an OffsetCommit request."""
     from kafka_compat.protocol.messages.offset_commit import (
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -237,7 +239,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 
 
 def delete_group(cluster: Cluster, group_id: str) -> None:
-    """Delete a group. Raises KafkaError, and like `Cluster.ask`."""
+    """Delete a group. Raises KafkaError, and the errors of `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
@@ -248,8 +250,8 @@ def delete_group(cluster: Cluster, group_id: str) -> None:
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Delete these offsets, and return the error code of each. Raises KafkaError if the request failed, and
-    like `Cluster.ask`.
+    """Delete these offsets, and return the error code of each. Raises KafkaError if the request failed, or
+    the errors of `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (
         OffsetDeleteRequestPartition,

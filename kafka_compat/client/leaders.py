@@ -1,4 +1,4 @@
-"""Send requests to the leaders of partitions, grouped by broker; list the offsets of partitions."""
+"""Send requests to the leaders of partitions, one per broker, and list the offsets of partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
 Result = tuple[TopicPartition, int, Any]
-"""A partition, its error code, and its part of the response."""
+"""A partition, the error code, and the partition's result in the response."""
 
 _BACKOFF_S: Final = 0.1
 
@@ -25,8 +25,9 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """Return the leader's result for each partition, or a KafkaError or TimedOut. `request` creates the
-    request's fields from partitions by topic; `results` parses the response. Raises like `Cluster.ask`.
+    """Return, for each partition, the leader's result, a KafkaError or TimedOut. `request` builds the
+    request's fields from the partitions of each topic; `results` parses the response. Raises the errors of
+    `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -57,7 +58,7 @@ def ask_leaders(
 
 
 def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """Like `ask_leaders`, but raises the first error among the results."""
+    """Return the results of `ask_leaders` if they contain no error. Raises the first error among them."""
     for answer in found.values():
         if isinstance(answer, Exception):
             raise answer
@@ -89,7 +90,7 @@ EARLIEST: Final = -2
 
 
 class Found(NamedTuple):
-    """An offset with the properties of its record; -1 for unknown properties."""
+    """An offset, with the timestamp and the leader epoch of its record (-1: unknown)."""
 
     offset: int
     timestamp_ms: int = -1
@@ -97,7 +98,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """The partitions of these topics. Raises KafkaError for an unknown topic, and like `Cluster.ask`."""
+    """Return the partitions of these topics. Raises KafkaError or the errors of `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
@@ -109,7 +110,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """The leader of each partition of these topics, -1 if none. Raises like `partitions_of`."""
+    """Return each partition's leader (-1: no leader). Raises the errors of `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:
@@ -130,8 +131,9 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """Find the first record at or after a time in ms, or LATEST or EARLIEST, in each partition. Retries while
-    a partition has no leader. Raises KafkaError for permanent errors, and like `Cluster.ask`.
+    """Find an offset of each partition: the first record at or after a time in milliseconds, EARLIEST or
+    LATEST. Retries while a partition has no leader. Raises KafkaError for permanent errors, and the errors of
+    `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 
@@ -139,7 +141,9 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """Like `list_offsets`, but a result may be a KafkaError or TimedOut. Raises like `Cluster.ask`."""
+    """Find offsets as `list_offsets` does, but return the KafkaError or TimedOut of a partition as its
+    result. Raises the errors of `Cluster.ask`.
+    """
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
         return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)
@@ -150,7 +154,7 @@ def try_offsets(
 def offsets_request(
     topics: Mapping[str, Iterable[int]], at: Callable[[TopicPartition], int], *, read_committed: bool = False
 ) -> dict[str, Any]:
-    """The fields of ListOffsets for these partitions, each with its time."""
+    """Build the fields of a ListOffsets request for these partitions. `at` returns a partition's time."""
     from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
     asked = [
@@ -167,7 +171,7 @@ def offsets_request(
 
 
 def listed_offsets(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
-    """For each partition of a ListOffsets response, the error code and the offset."""
+    """Yield each partition of a ListOffsets response, with its error code and offset."""
     for place, one in each_partition(answer.topics):
         offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
         yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)

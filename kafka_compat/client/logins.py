@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.client import ClientMechanism
 
 NewLogin = Callable[[str], "ClientMechanism"]
-"""Begins a login at a host. Raises Untrusted if the client obtains no token or ticket."""
+"""Function that begins a login at a host. It raises Untrusted if the client obtains no token or ticket."""
 
 BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
 """Mechanisms that require a token issuer or a KDC."""
 MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
 JAAS: Final = "sasl.jaas.config"
 _LISTENER: Final = "CLIENT"
-"""Outgoing logins of brokers have listener settings. A client's settings are read as this listener's."""
+"""Listener name for parsing a client's settings: brokers configure outgoing logins per listener."""
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
-    """The login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
+    """Return the login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
     if JAAS not in settings:
         raise ValueError(f"{JAAS} is missing: it contains the client's credentials")
     try:

@@ -1,4 +1,4 @@
-"""Choose the partition of a record as Kafka's producer does: by key, or sticky if there is no key."""
+"""Choose the partition of a record as Kafka's producer does: by the key, or in sticky mode without a key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The unsigned hash of Kafka's partitioner."""
+    """Return the unsigned hash that Kafka's partitioner computes."""
     length = len(data)
     found = _SEED ^ length
     whole = length & ~3
@@ -31,7 +31,7 @@ def partition_of(key: bytes, count: int) -> int:
 
 
 class Sticky:
-    """Partitioner of records without a key, which switches partitions after `batch_bytes` (KIP-794)."""
+    """Partitioner for records without a key. It switches partitions after `batch_bytes` (KIP-794)."""
 
     def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
         """`choose` picks one of several partitions at random."""
@@ -40,7 +40,7 @@ class Sticky:
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """Choose the partition of a record of that size. `available` are the partitions with a leader."""
+        """Choose the partition of a record of this size. The partitions in `available` have a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

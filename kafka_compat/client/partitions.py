@@ -1,4 +1,4 @@
-"""Topic-partitions, grouping by topic, and the error codes that are retried when leaders change."""
+"""Group and iterate over topic-partitions, and check the error codes of their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSING: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors that Kafka's clients retry: the leader may change soon, or the topic may become known."""
+"""Errors that Kafka's clients retry, because a new leader or new metadata may resolve them."""
 
 
 def check(code: int, message: str | None = "") -> None:
@@ -32,7 +32,7 @@ def check(code: int, message: str | None = "") -> None:
 
 
 def error_codes(answer: Any) -> Iterator[int]:
-    """All error codes in a response."""
+    """Yield all error codes in a response."""
     for spec in fields_of(type(answer)):
         value = getattr(answer, spec.name)
         if spec.name.endswith("error_code"):
@@ -43,7 +43,7 @@ def error_codes(answer: Any) -> Iterator[int]:
 
 
 def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
-    """Each partition in a response's topics, with its result."""
+    """Yield each partition in a response's topics, with its result."""
     for topic in topics:
         for one in topic.partitions:
             yield (topic.name, one.partition_index), one

@@ -1,4 +1,4 @@
-"""Single-threaded producer: collect records in batches, and send them during the caller's calls."""
+"""Single-threaded producer. It collects records in batches, and sends them only during method calls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
 
 RECORD_OVERHEAD_BYTES: Final = 21
-"""The Kafka producer's estimate for length, attributes, timestamp and offset of a record."""
+"""Bytes that Kafka's producer estimates for the length, attributes, timestamp and offset of a record."""
 BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Pending:
-    """A batch. `tags` are returned to its sender with each record."""
+    """A batch that is waiting to be sent. `tags` contains the caller's tag of each record."""
 
     __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
 
@@ -65,7 +65,7 @@ class PendingBatches:
         return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
 
     def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
-        """The first batch of each partition that has a due batch."""
+        """Return the first batch of each partition that has a due batch."""
         return {
             place: queue[0]
             for place, queue in self._queues.items()
@@ -80,7 +80,7 @@ class PendingBatches:
         }
 
     def wait_s(self, now_s: float) -> float | None:
-        """The time until the next batch is due; None without batches."""
+        """Return the time until the next batch is due, or None without batches."""
         ages = [now_s - queue[0].born_s for queue in self._queues.values() if queue]
         return max(self._linger_s - max(ages), 0.0) if ages else None
 
@@ -97,7 +97,7 @@ class PendingBatches:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """The maximum size of a record, as Kafka's producer estimates it before encoding."""
+    """Return the maximum size of a record, as Kafka's producer estimates it before encoding."""
     size_bytes = RECORD_OVERHEAD_BYTES + _sized(key) + _sized(value) + len(encode_varint(len(headers)))
     for name, content in headers:
         size_bytes += _sized(name.encode()) + _sized(content)
@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: Errors that are retried, in addition to errors of leader changes.
+#: Errors that are retried in addition to PASSING.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -132,7 +132,7 @@ class NotInMetadata(TimedOut):
 
 
 class ProducerSettings(NamedTuple):
-    """The Java producer's settings that this producer supports, by the same names."""
+    """The Java producer's settings that this producer supports."""
 
     acks: int = -1
     compression: CompressionType = CompressionType.NONE
@@ -210,7 +210,9 @@ class Producer:
         headers: Sequence[Header] = (),
         tag: Any = None,
     ) -> None:
-        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, or like `Cluster.ask`."""
+        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, or the errors of
+        `Cluster.ask`.
+        """
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
             raise RecordTooLarge(
@@ -230,26 +232,28 @@ class Producer:
             self.poll()
 
     def poll(self) -> None:
-        """Send due batches. Raises like `Cluster.ask`."""
+        """Send due batches. Raises the errors of `Cluster.ask`."""
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send all batches, and wait for the results. Raises like `Cluster.ask`."""
+        """Send all batches, and wait for the results. Raises the errors of `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
     def wait_s(self) -> float | None:
-        """The time until `poll` has work to do; None without pending work."""
+        """Return the time until `poll` has work to do, or None without pending work."""
         return self._batches.wait_s(time.monotonic())
 
     # --- transactions
 
     def init_transactions(self) -> None:
-        """Obtain the producer id of the transactional id. Raises KafkaError, and like `Cluster.ask`."""
+        """Obtain the producer id of the transactional id. Raises KafkaError or errors of `Cluster.ask`."""
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Commit or abort all records sent since the last call. Raises KafkaError, and like `Cluster.ask`."""
+        """Commit or abort all records sent since the last call. Raises KafkaError or the errors of
+        `Cluster.ask`.
+        """
         self.flush()
         if self._in_transaction:
             self._coordinate(
@@ -322,7 +326,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Request unknown topics, which may create them, and return whether all topics are known."""
+        """Request the metadata of topics, which may create them, and return whether all of them are known."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
@@ -420,7 +424,8 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Start with a new producer id, because the sequence gap would cause rejections.
+                # Request a new producer id, because brokers would reject the sequence numbers after the lost
+                # batch.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer, as reported by a replica of a partition; -1 for unknown values."""
+    """A producer, as reported by a replica of a partition (-1: unknown value)."""
 
     producer_id: int
     producer_epoch: int
@@ -65,8 +65,9 @@ class ActiveProducer(NamedTuple):
 def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """Transactions of all coordinators, filtered by producer ids, by open times above `duration_ms`, and by
-    ids that match the regular expression `pattern`. Raises KafkaError, and like `Cluster.ask`.
+    """List the transactions of all coordinators that have one of `producer_ids`, have been open for more than
+    `duration_ms`, and whose transactional id matches the regular expression `pattern`. Raises KafkaError, and
+    the errors of `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -116,7 +117,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """The state of a transactional id. Raises KafkaError, and like `Cluster.ask`."""
+    """Return the state of a transactional id. Raises KafkaError, and the errors of `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -145,7 +146,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
     """Abort the open transaction of a transactional id by fencing its producer, as a successor would. Raises
-    KafkaError, and like `Cluster.ask`.
+    KafkaError, and the errors of `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -166,7 +167,9 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Active producers, reported by the leaders or one broker. Raises KafkaError, and like `Cluster.ask`."""
+    """Return the active producers, as reported by the leaders or by one broker. Raises KafkaError, and the
+    errors of `Cluster.ask`.
+    """
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
     call = "describeProducers"
@@ -207,7 +210,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the missing abort marker to that partition. Raises KafkaError, and like `Cluster.ask`."""
+    """Write the missing abort marker to that partition. Raises KafkaError or the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Request queues from the controller to brokers: one queue per broker, one request at a time, in order.
-Requests to the controller's own broker stay in the process.
+"""Request queues from the controller to the brokers. Each broker has one queue, from which requests are sent
+one at a time. Requests to the controller's own broker stay in the process.
 
-A request that got no response is retried until the broker is no longer registered or the controller resigns.
+A request without a response is sent again until the broker is no longer registered or the controller resigns.
 Duplicates are harmless, because the receiver checks the controller epoch and leader epochs.
 """
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequest(NamedTuple):
-    """A request, and the handling of its response.
+    """A request from the controller, and the handler of its response.
 
-    `send` sends the request over the connection to its broker (None for the controller's own) and returns the
-    response; after a ConnectionError, `send` is called again. It builds the message only when it is called,
+    `send` sends the request over a connection, which is None for the controller's own broker, and returns the
+    response. After a ConnectionError, `send` is called again. It builds the message only when it is called,
     because encoding all partitions takes time.
     """
 
@@ -39,7 +39,7 @@ class ControllerRequest(NamedTuple):
 
 
 class BrokerChannels:
-    """The channels to all registered brokers."""
+    """The queues for requests to all registered brokers."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class BrokerChannels:
         security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`local_id` is the ID of this process's broker. `answered` is called for each response with its
-        broker and duration.
+        """`local_id` is the ID of this process's broker. `answered` is called for each response, with the
+        broker and the duration of the request.
         """
         self._local_id = local_id
         self._answered = answered
@@ -66,7 +66,7 @@ class BrokerChannels:
         self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
-        """Open channels to new brokers, and close channels to brokers that left or re-registered."""
+        """Add queues for new brokers, and remove queues for brokers that left or registered again."""
         alive = {broker.broker_id: broker for broker in brokers}
         for broker_id, channel in list(self._channels.items()):
             known = alive.get(broker_id)
@@ -97,7 +97,7 @@ class BrokerChannels:
         )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
-        """Queue a request, or drop it if the broker of this epoch is no longer registered."""
+        """Queue a request, or drop it if the broker is no longer registered with this epoch."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.broker.epoch == broker_epoch:
             channel.queue.put_nowait(request)
@@ -108,7 +108,7 @@ class BrokerChannels:
         return {broker_id: channel.queue.qsize() for broker_id, channel in self._channels.items()}
 
     async def drained(self) -> None:
-        """Wait until all requests so far have responses."""
+        """Wait until all requests queued so far have been processed."""
         await asyncio.gather(*(channel.queue.join() for channel in self._channels.values()))
 
     async def close(self) -> None:
@@ -120,8 +120,6 @@ class BrokerChannels:
 
 
 class _Channel:
-    """The queue of one registration of a broker."""
-
     def __init__(
         self,
         broker: BrokerInfo,
@@ -141,7 +139,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # Keep no request in a local variable while waiting: it may contain all partitions.
+            # Do not keep a request in a local variable while waiting, because it may contain all partitions.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:
@@ -152,7 +150,7 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # Continue, because later requests are independent of this one.
+            # Continue, because later requests do not depend on this request.
             log.exception("Sending %s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()

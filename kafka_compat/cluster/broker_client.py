@@ -1,15 +1,15 @@
-"""Client connection to another broker, with pipelined requests and no version discovery.
+"""Client connection to another broker, with pipelined requests and without version discovery.
 
 Rules
 1. Brokers of a cluster use the API versions of inter.broker.protocol.version, so ApiVersions is not needed.
-2. Requests are pipelined; responses arrive in the order of the requests.
-3. A broken connection or a late response fails every pending request with ConnectionError, since it is
-   unknown whether the other broker has carried it out. The next request reconnects, after a backoff that
+2. Requests are pipelined, and responses arrive in the order of the requests.
+3. After a broken connection or a late response, all pending requests fail with ConnectionError, because it is
+   unknown whether the other broker has processed them. The next request reconnects, after a backoff that
    doubles while the other broker is unreachable.
-4. Responses are delivered as they are read, without an intermediate task, because every step of a follower's
-   fetch adds to the latency of producers with acks=all.
+4. Responses are delivered as soon as they are read, without an intermediate task, because any delay of a
+   follower's fetch adds to the latency of producers with acks=all.
 5. If the listener requires it, a connection is authenticated before any other request, and again before its
-   session expires (KIP-368). Requests wait meanwhile.
+   session expires (KIP-368). Requests wait for the authentication.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ _ANSWER_MAX_BYTES: Final = 2**31 - 5
 _SIZE: Final = Struct(">i")
 _OF_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _LIFETIME_SHARE: Final = 0.85
-"""The share of a session after which a connection is authenticated again, as in Kafka's clients."""
+"""The fraction of the session lifetime after which a connection is authenticated again, as in Kafka clients.
+"""
 
 Handover = Callable[[Any], None]
-"""Receives a response or an exception."""
+"""A callback that receives the response or an exception."""
 
 
 class _Request(NamedTuple):
-    """A pending request. `keeps`: its response is read later, when the frame buffer has been reused."""
+    """A pending request. `keeps` is true if the response must be copied from the frame buffer."""
 
     correlation_id: int
     api_key: ApiKey
@@ -56,7 +57,7 @@ class _Request(NamedTuple):
 
 
 class BrokerClient:
-    """A client of one broker, by the rules above. Connects when the first request is sent."""
+    """A client for one broker, by the rules of this module. The first request opens the connection."""
 
     def __init__(
         self,
@@ -82,10 +83,12 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """Return the response to a request. Its byte fields are views of the received frame.
+        """Send a request and return the response. Byte fields of the response are views of the received
+        frame.
 
-        `timeout_ms` overrides the client's timeout. Raises ConnectionError if there is no connection, or if
-        it breaks or is closed before the response; MalformedRequest if the response is invalid.
+        `timeout_ms` overrides the client's timeout. Raises ConnectionError if no connection can be opened, or
+        if the connection is closed before the response arrives. Raises MalformedRequest if the response is
+        invalid.
         """
         link = self._link or await self._connect()
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
@@ -94,7 +97,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # Keep no local reference to the future: a failed one refers to this frame through its traceback.
+        # Do not keep the future in a local variable: the traceback of its error refers to this frame.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(
@@ -105,16 +108,16 @@ class BrokerClient:
         return answer
 
     async def connect(self) -> None:
-        """Open a connection for `ask`, if there is none. Raises ConnectionError."""
+        """Open a connection for `ask` if there is none. Raises ConnectionError."""
         if self._link is None:
             await self._connect()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
-        """Like `send`, but over the current connection and without a task: `handover` is called with the
-        response or the exception as soon as it arrives, never within this call.
+        """Send a request over the open connection, and call `handover` with the response or an exception as
+        soon as it arrives, but never within this call.
 
-        Byte fields of the response are valid until `handover` returns. Raises ConnectionError without a
-        connection.
+        Byte fields of the response are valid until `handover` returns. Raises ConnectionError if there is no
+        open connection.
         """
         if self._link is None:
             raise ConnectionError(f"not connected to {self._name}")
@@ -168,7 +171,7 @@ class BrokerClient:
                         ssl=None if tls is None else tls(),
                     )
                     await self._log_in(link)
-            except (OSError, UnicodeError) as error:  # UnicodeError for an invalid host name
+            except (OSError, UnicodeError) as error:  # An invalid host name raises UnicodeError.
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
                 link.drop(ConnectionError("the client was closed"))
@@ -217,8 +220,6 @@ class BrokerClient:
 
 
 class _Link(asyncio.BufferedProtocol):
-    """One connection, from its opening to its end, with its pending requests."""
-
     def __init__(
         self,
         name: str,
@@ -238,11 +239,11 @@ class _Link(asyncio.BufferedProtocol):
         self._held: list[tuple[bytes, _Request]] | None = None
 
     def hold(self) -> None:
-        """Send only authentication requests until `release`."""
+        """Delay all requests except authentication requests until `release`."""
         self._held = []
 
     def release(self) -> None:
-        """Send the requests that were held back."""
+        """Send the delayed requests."""
         held, self._held = self._held, None
         for frame, request in held or ():
             self.write(frame, request)
@@ -326,7 +327,7 @@ class _Link(asyncio.BufferedProtocol):
     def _look_at_clock(self) -> None:
         self._timer = None
         if not self._waiting:
-            # No data arrived for a whole timeout.
+            # No request is pending, so spare memory can be released.
             self._reader.release_spare()
             return
         deadline_s = min(request.deadline_s for request in self._waiting)
@@ -338,7 +339,7 @@ class _Link(asyncio.BufferedProtocol):
 
 def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
     if answer.done():
-        return  # the caller was canceled
+        return  # The caller was canceled.
     if isinstance(response, Exception):
         answer.set_exception(response)
     else:

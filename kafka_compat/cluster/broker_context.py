@@ -1,4 +1,4 @@
-"""Parts of a broker that its cluster membership uses."""
+"""Objects of a broker that its cluster membership uses."""
 
 from __future__ import annotations
 
@@ -30,21 +30,19 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Change notifications for users, clients and addresses, sent to the subscribers that cache their
-    credentials and quotas.
-    """
+    """Change notifications for users, clients and addresses. Subscribers cache credentials or quotas."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self.listeners: list[Listener] = []
 
     async def tell(self, entity_path: str) -> None:
-        """Return when all subscribers have been notified and have reread the entity."""
+        """Notify all subscribers, and return when they have read the entity again."""
         for listener in self.listeners:
             await listener(entity_path)
 
     def tell_soon(self, entity_path: str) -> None:
-        """Notify subscribers in a separate task, with retries."""
+        """Notify all subscribers in a separate task, which is retried after errors."""
         if self.listeners and not self._tasks.closed:
             name = f"reading the new settings of {entity_path}"
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
@@ -52,7 +50,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Parts created once per startup and never changed (`frozen` would cost 0.5 ms at startup)."""
+    """Objects that are created at startup and never replaced. `frozen` would delay startup by 0.5 ms."""
 
     config: BrokerConfig
     clock: Clock
@@ -65,20 +63,20 @@ class BrokerContext:
     leaderships: Leaderships
     long_work: LongWork
     call_soon: CallSoon
-    """Calls a function in the next iteration of the loop."""
+    """A function that calls its argument in the next iteration of the event loop."""
     end_broker: Callable[[], None]
-    """Called when the broker cannot continue."""
+    """A function that shuts down the broker because it cannot continue."""
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
-    """The security of connections to other brokers. Raises StartupError for invalid settings."""
+    """A function that returns the security of connections to other brokers, and raises StartupError."""
     counts: Counts
     """The counters of partitions and fetches."""
 
 
 class StoreConnection(NamedTuple):
-    """A metadata store for reading and writing."""
+    """An open metadata store."""
 
     store: MetadataStore
     cluster_id: str
     may_lack_topics: bool
-    """Whether the store is new, or has lost its last entries: topics on disk are then adopted."""
+    """Whether the store is new or has lost its last changes, so that topics found on disk are adopted."""

@@ -14,15 +14,15 @@ from kafka_compat.security.broker_security import SaslLogin
 from kafka_compat.security.sasl.client import Untrusted
 
 Ask = Callable[[ApiKey, int, Any], Awaitable[Any]]
-"""Sends a request in a version, and returns the response."""
+"""A function that sends a request in the given version and returns the response."""
 
 _HANDSHAKE_VERSION: Final = 1
 _AUTHENTICATE_VERSION: Final = 2
 
 
 async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
-    """Authenticate an otherwise unused connection to `host`; return the session lifetime in ms (0:
-    unlimited). Raises ConnectionError.
+    """Authenticate a new connection to `host`. Return the session lifetime in ms, or 0 if it is unlimited.
+    Raises ConnectionError.
     """
     handshake = await ask(
         ApiKey.SASL_HANDSHAKE, _HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=login.mechanism)

@@ -1,6 +1,6 @@
-"""Notices of changed settings under /config/changes, exchanged with all brokers (Kafka's ConfigHandlers).
+"""Notices of changed settings under /config/changes, which all brokers write and read, as in Kafka.
 
-If a notice cannot be read or a change cannot be applied, only that change is lost.
+If a notice cannot be read or a change cannot be applied, later notices are still processed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FAILURE_PAUSE_S = 1.0
 
 
 async def announce(store: MetadataStore, entity_path: str) -> None:
-    """Notify all brokers that the settings of `topics/T` or `brokers/N` changed."""
+    """Notify all brokers that the settings of an entity such as `topics/T` or `brokers/N` changed."""
     await store.create(znodes.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequential=True)
 
 
 class ConfigChanges:
-    """Calls `changed` with the path of every entity whose settings changed, in order."""
+    """A reader of notices, which calls `changed` with the path of each entity whose settings changed."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class ConfigChanges:
         self._listening: Background | None = None
 
     async def begin(self, store: MetadataStore) -> None:
-        """Start recording changes. Call this before settings are read."""
+        """Start recording changes. Call this before reading any settings."""
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. Notices that exist at the first start announce known changes."""
+        """Process notices in this session. The first call ignores notices that already exist."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

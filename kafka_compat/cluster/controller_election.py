@@ -1,4 +1,4 @@
-"""Controller election: the creation of /controller, with a new controller epoch for each winner."""
+"""Controller election: the winner creates /controller and gets a new controller epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_CONTROLLER_EPOCH = 0
 
 
 class ControllerEpoch(NamedTuple):
-    """Epoch of a controller's term."""
+    """The epoch of a controller's term, and the version of /controller_epoch."""
 
     controller_epoch: int
     epoch_znode_version: int
@@ -24,7 +24,8 @@ class ControllerEpoch(NamedTuple):
 async def run_for_controller(
     store: MetadataStore, broker_id: int, now_ms: int, malformed: MalformedNodes
 ) -> ControllerEpoch | None:
-    """Try to become the controller: one transaction creates /controller and increments /controller_epoch.
+    """Try to become the controller, in one transaction that creates /controller and increments
+    /controller_epoch.
 
     Returns None if another broker is the controller. Raises ConnectionLost if the outcome is unknown.
     """
@@ -57,8 +58,8 @@ async def run_for_controller(
 async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes) -> ControllerEpoch:
     """Read /controller_epoch. Raises NoNode.
 
-    For a malformed node, returns its version, which is a lower bound: the node began with 0 at version 0, and
-    each election writes it once.
+    If the node is malformed, its version is used as the epoch: the epoch is 0 at version 0, and each election
+    increments both.
     """
     data, stat = await store.get(znodes.CONTROLLER_EPOCH)
     try:

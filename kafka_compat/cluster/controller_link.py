@@ -1,4 +1,4 @@
-"""Requests of this broker to the current controller, with retries when the controller moves."""
+"""Requests from this broker to the controller, which are retried when another broker becomes controller."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.05
 MALFORMED_PAUSE_S = 1.0
-"""Backoff after an unreadable response, because the next response may also be unreadable."""
+"""Backoff in seconds after an unreadable response, because the next response may also be unreadable."""
 _ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
 
 Address = tuple[str, int]
 
 
 class ControllerLink:
-    """A connection to the broker that /controller names."""
+    """A connection to the active controller, which is the broker registered in /controller."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ControllerLink:
         service.on_controller_changed.append(self._moved)
 
     def _moved(self) -> None:
-        """Stop waiting for responses from the former controller: it may be paused or unreachable."""
+        """Stop waiting for responses from the former controller, which may be paused or unreachable."""
         client, self._client = self._client, None
         if client is not None:
             task = asyncio.get_running_loop().create_task(client.close())
@@ -54,9 +54,8 @@ class ControllerLink:
             task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Send a request until the controller responds, retrying with a new controller if it moves.
-
-        The request is also retried if the broker responds that it is not the controller.
+        """Send a request, and return the controller's response. If another broker becomes controller, or the
+        broker responds that it is not the controller, the request is sent again.
         """
         while True:
             controller_id = self._service.controller_id
@@ -66,7 +65,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """Like `send`, but make one attempt. Returns None if there is no controller or no response."""
+        """Send a request once. Return the response, or None if there is no controller or no response."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

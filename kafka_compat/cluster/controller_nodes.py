@@ -1,10 +1,10 @@
 """The controller's reads and writes of the metadata store.
 
-Every write is a transaction that checks the version of /controller_epoch, so that a controller that has been
-replaced without noticing changes nothing (`Deposed`).
+Each write is a transaction that checks the version of /controller_epoch. If another controller has been
+elected, the write fails with `Deposed`.
 
 A malformed node (MalformedNode) is logged and affects only the entity that it represents: reads of several
-nodes return the others.
+nodes return the other nodes.
 """
 
 from __future__ import annotations
@@ -32,21 +32,23 @@ from kafka_compat.tasks import asked_for_all
 T = TypeVar("T")
 
 RETRY_S = 0.1
-"""Backoff before a request without a response is repeated."""
+"""Backoff in seconds before a request without a response is sent again."""
 TOGETHER_MOST = 128
-"""Maximum number of states written in one transaction: ZooKeeper accepts no more than 1 MB at once."""
+"""Maximum number of states written in one transaction, because ZooKeeper accepts at most 1 MB."""
 UNDER_WAY_MOST = 100
-"""Maximum number of concurrent store requests. Responses that arrive together are processed together, before
-the event loop serves any connection again.
+"""Maximum number of concurrent store requests. All responses that arrive at the same time are processed
+before the event loop serves other connections.
 """
+STATES_UNDER_WAY_MOST = 512
+"""Maximum number of states in concurrent transactions. Encoding a state takes about 25 µs."""
 
 
 class Deposed(Exception):
-    """/controller_epoch has changed since this controller's election: another controller was elected."""
+    """Another controller was elected, because /controller_epoch has changed since this broker's election."""
 
 
 class ControllerNodes:
-    """The controller's access to the store, in the session in which it was elected."""
+    """The controller's access to the store, in the session in which this broker was elected."""
 
     def __init__(self, store: MetadataStore, malformed: malformed_nodes.MalformedNodes) -> None:
         self._store = store
@@ -61,7 +63,7 @@ class ControllerNodes:
         consequence: str,
         watch: Watch | None = None,
     ) -> T | MalformedNode | None:
-        """The content of a node; None if it is missing."""
+        """Read a node. Return its content, None if it is missing, or MalformedNode."""
         try:
             data, stat = await self._store.get(path, watch)
         except stores.NoNode:
@@ -78,8 +80,8 @@ class ControllerNodes:
         watch_broker: Callable[[int], Watch | None],
         known: Mapping[int, BrokerInfo],
     ) -> dict[int, BrokerInfo | MalformedNode]:
-        """All registered brokers. A registration may change while its broker is alive. If a registration
-        becomes malformed, the broker's entry in `known` is used.
+        """Read the registrations of all brokers. A registration may change while its broker is alive. If a
+        registration becomes malformed, the broker's entry in `known` is used.
         """
         ids = []
         for name in await self._children(znodes.BROKER_IDS, watch):
@@ -115,7 +117,7 @@ class ControllerNodes:
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
-        """The topics with these names that exist."""
+        """Read the topics with these names. Missing topics are omitted."""
         topics = list(names)
         found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
@@ -133,24 +135,24 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """The existing states of these partitions. Malformed states are watched."""
+        """Read the states of partitions. Omit missing and malformed states, and watch the latter."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read again with a watch, because the node may be repaired between the two reads.
+                    # Read the node again with a watch, because it may have been repaired since.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again
                 elif state is not None:
                     states[partition] = state
-            # Yield to the event loop, because a store in this process responds without yielding.
+            # Yield to the event loop here, because a store in this process responds without yielding.
             await asyncio.sleep(0)
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """A partition's state with its node's version as partition epoch; None if missing or malformed."""
+        """Read a partition's state, or None if missing or malformed. Its epoch is the node's version."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -169,8 +171,8 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """The partitions in /admin/preferred_replica_election. The watch also reports the node's creation. A
-        malformed node is deleted, as in Kafka, because it would block the tool that writes it.
+        """Read the partitions in /admin/preferred_replica_election. The watch also fires when the node is
+        created. As in Kafka, a malformed node is deleted, because it would block the tool that writes it.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:
@@ -184,7 +186,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """The content of /admin/reassign_partitions. The watch also reports the node's creation."""
+        """Read /admin/reassign_partitions. The watch also fires when the node is created."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)
@@ -196,7 +198,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
-        """The topics that override a setting."""
+        """Return the values of a setting for the topics that override it."""
         topics = list(names)
         found = await asked_for_all(topics, self._settings, UNDER_WAY_MOST)
         return {
@@ -215,7 +217,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """Read and delete the notices of failed log directories. Returns the brokers that reported them."""
+        """Read and delete the notices of failed log directories, and return the brokers that wrote them."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -224,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read the states that leaders older than Kafka 2.7 wrote themselves, and delete their notices."""
+        """Delete the notices of leaders before Kafka 2.7, and return the states that they have written."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -237,7 +239,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """Read and delete the notices under a path, before their entities are read. Returns the contents."""
+        """Delete the notices under a path, before their entities are read. Return their contents."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -259,7 +261,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or enable it if an older inter.broker.protocol.version disabled it (KIP-584)."""
+        """Create /feature, or enable features that an older protocol version disabled (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -278,10 +280,11 @@ class ControllerNodes:
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
         """Write the states, in one transaction per topic if possible. Raises Deposed."""
+        groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
-            _by_topic(effect.writes),
+            groups,
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
-            UNDER_WAY_MOST,
+            min(UNDER_WAY_MOST, max(1, STATES_UNDER_WAY_MOST // max(map(len, groups)))),
         )
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}
@@ -296,7 +299,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write one topic's states in one transaction; individually if it fails or the outcome is unknown."""
+        """Write the states of one topic in one transaction or, if it fails, individually."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
@@ -313,7 +316,7 @@ class ControllerNodes:
         try:
             results = await self._guarded(epoch_znode_version, operations)
         except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
-            # An attempt whose response was lost may have written all of the states.
+            # If the response to an attempt was lost, that attempt may have written all states.
             lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)
@@ -331,10 +334,11 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Write a state. Returns whether it was written, and the current content. `lost`: the response to an
-        earlier attempt was lost.
+        """Write a state. Return whether it was written, and the current state. `lost` is true if the response
+        to an earlier attempt was lost.
 
-        A malformed node is overwritten, because only the controller writes states, and knows the old state.
+        A malformed node is overwritten, because only the controller writes states, and it knows the old
+        state.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -363,7 +367,7 @@ class ControllerNodes:
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
         found = await self.state(write.partition)
-        # An attempt whose response was lost may have written the current content.
+        # If the response to an attempt was lost, that attempt may have written the current state.
         ours = lost and found is not None and found.partition_epoch == expected + 1
         return ours and _same(found, write.state), found
 
@@ -382,7 +386,7 @@ class ControllerNodes:
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
-        """Create /partitions and /partitions/P. Return False if the topic is deleted."""
+        """Create the nodes /partitions and /partitions/P of a topic. Return False if the topic is deleted."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
                 await self._guarded(epoch_znode_version, [stores.Create(path)])
@@ -409,14 +413,15 @@ class ControllerNodes:
                 return
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Delete a topic's nodes. The topic's own node, its settings and the deletion request come last, in
-        one transaction; a new topic with the same name could otherwise lose settings. Raises Deposed.
+        """Delete the nodes of a topic. The topic's own node, its settings and the deletion request are
+        deleted last, in one transaction, so that a new topic with the same name cannot lose settings. Raises
+        Deposed.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
         while True:
-            with suppress(stores.NoNode):  # deleted by another client meanwhile
+            with suppress(stores.NoNode):  # Another client has since deleted a node.
                 await self._delete(
                     [node for node in last if await self._store.exists(node)], epoch_znode_version
                 )
@@ -432,7 +437,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """Write the remainder of /admin/reassign_partitions, or delete the node if nothing remains."""
+        """Write the remaining targets to /admin/reassign_partitions, or delete the node if none remain."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)
@@ -448,7 +453,7 @@ class ControllerNodes:
         await self._delete(nodes, epoch_znode_version)
 
     async def _below(self, path: str) -> list[str]:
-        """The nodes below a path, children before their parents."""
+        """Return the paths of all nodes below a path, children before their parents."""
         found: list[str] = []
         paths = [path]
         while paths:
@@ -475,7 +480,6 @@ class ControllerNodes:
 
 
 def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
-    """Group by topic, at most TOGETHER_MOST per group."""
     topics: dict[str, list[StateWrite]] = {}
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)

@@ -1,4 +1,4 @@
-"""Controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by epochs."""
+"""Handling of controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ UNKNOWN_EPOCH = -1
 
 
 class Fence:
-    """Detects outdated requests from controllers by their epochs."""
+    """A check that rejects outdated controller requests by their epochs."""
 
     def __init__(self, broker_epoch: Callable[[], int]) -> None:
         """`broker_epoch` returns the epoch of this broker's current registration."""
         self._broker_epoch = broker_epoch
         self.controller_epoch = 0
-        """The highest controller epoch received."""
+        """The highest controller epoch that was received."""
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """The error for an outdated request, which was meant for an earlier registration of this broker
-        (KIP-380) or sent by a controller that has been replaced.
+        """Return the error for an outdated request, or NONE. A request is outdated if it was sent to an
+        earlier registration of this broker (KIP-380) or by a controller that has been replaced.
         """
         if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
@@ -39,7 +39,7 @@ class Fence:
 
 
 class ControllerOrders:
-    """Carries out controller requests. They arrive only after the broker has registered."""
+    """The handler of controller requests, which arrive only after the broker has registered."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class ControllerOrders:
         states: Sequence[LeaderState],
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle LeaderAndIsr. Returns the result of each partition, or the error of the request."""
+        """Handle LeaderAndIsr. Return the result of each partition, or the error of the request."""
         await self._settings.learn(dict.fromkeys(state.topic for state in states))
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             await self._states.prepare(states)
-            # Check the epochs again, because another controller may have sent a request meanwhile.
+            # Check the epochs again, because a new controller may have sent a request during `prepare`.
             refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
             return refused
@@ -82,12 +82,12 @@ class ControllerOrders:
     async def stop(
         self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle StopReplica. Returns the result of each partition, or the error of the request."""
+        """Handle StopReplica. Return the result of each partition, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         return refused or await self._states.stop(stops, await self._long_work.begin())
 
     def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
-        """Handle UpdateMetadata. Returns NONE, or the error of the request."""
+        """Handle UpdateMetadata. Return NONE, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             apply_update(self._metadata, update)

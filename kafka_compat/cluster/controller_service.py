@@ -1,11 +1,13 @@
-"""This broker's candidacy for controller: it follows /controller, runs for election and serves its terms.
+"""Participation of this broker in controller elections: it watches /controller, and acts as controller if it
+is elected.
 
 Rules
 1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.
-2. A broker whose session is lost resigns at once. Its requests and writes in flight are fenced by its epoch.
-3. A controller whose node is deleted by an operator resigns and runs for election again, as in Kafka.
+2. A controller whose session is lost resigns at once. Its epoch fences its requests and writes in flight.
+3. As in Kafka, a controller whose /controller node is deleted by an operator resigns and runs for election
+   again.
 4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread,
-   when this broker is elected, or after startup if it may be elected.
+   either when this broker is elected or, if it may be elected, after startup.
 5. A standalone broker is the controller as long as it runs, without an election. Its term begins with the
    first request that needs a controller.
 """
@@ -47,7 +49,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
-    """The controller role of one broker, by the rules above. One instance for all of its sessions."""
+    """The controller role of one broker, across all of its sessions, by the rules of this module."""
 
     def __init__(
         self,
@@ -68,36 +70,36 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self.term: ControllerTerm | None = None
-        """The current term; None while this broker is not the controller."""
+        """The current term, or None while this broker is not the controller."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
-        """The store and epoch of a standalone broker (rule 5); None in a cluster."""
+        """The store and epoch of a standalone broker (rule 5), or None in a cluster."""
         self._beginning = asyncio.Lock()
         self._times: Lazy[ControllerTimes] = Lazy(_new_times)
         self.controller_id = NOBODY
-        """The broker that /controller names; NOBODY while there is none."""
+        """The ID of the broker registered in /controller, or NOBODY if there is none."""
         self.controller_changed = asyncio.Event()
-        """Set whenever `controller_id` changes; waiting tasks clear it first."""
+        """An event that is set whenever `controller_id` changes. Tasks clear it before they wait."""
         self.on_controller_changed: list[Callable[[], None]] = []
 
     @property
     def times(self) -> ControllerTimes:
-        """Statistics of all terms."""
+        """The statistics of all terms."""
         return self._times.get()
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller, as far as it knows."""
+        """Whether this broker is the controller, according to its own state."""
         return self.term is not None or self._held is not None
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """This broker's controller epoch; None while it is not the controller."""
+        """This broker's controller epoch, or None while it is not the controller."""
         if self.term is not None:
             return self.term.epoch
         return self._held[1] if self._held is not None else None
 
     def start(self, store: MetadataStore) -> None:
-        """Follow /controller and run for election in this session."""
+        """Watch /controller and run for election in this session."""
         self._following = self._tasks.spawn(
             "watching the controller", partial(self._follow, store), OnFailure.RESTART
         )
@@ -112,7 +114,7 @@ class ControllerService:
         await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
-        """Resign if necessary; the node is deleted with the session."""
+        """Resign if this broker is the controller. /controller is deleted when the session ends."""
         if self._following is not None:
             await self._following.stop()
             self._following = None
@@ -120,7 +122,7 @@ class ControllerService:
         self._name(NOBODY)
 
     async def begin(self) -> bool:
-        """Start the term if this broker is the controller, and return whether it is."""
+        """Start the term of a standalone broker, and return whether this broker is the controller."""
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
@@ -140,7 +142,7 @@ class ControllerService:
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The controller's reply to a request; None if this broker is not the controller."""
+        """Return the controller's reply to a request, or None if this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
 
@@ -157,21 +159,21 @@ class ControllerService:
         return self.term.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an ID, if this broker is the controller."""
+        """Return the topic with an ID, or None if it is unknown or this broker is not the controller."""
         return self.term.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
-        """Notify the controller, if it is this broker, that a topic's settings changed."""
+        """Handle changed settings of a topic, if this broker is the controller."""
         if self.term is not None:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Notify the controller that unclean.leader.election.enable of the brokers changed."""
+        """Handle a changed default of unclean leader election, if this broker is the controller."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
-        """Log a malformed node that a request to the controller encountered, once."""
+        """Log, once, a malformed node that was found during a request to the controller."""
         self._malformed.report(error, NO_VERSION, consequence)
 
     # --- election
@@ -186,7 +188,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # Retry after any failure: a broker that does not know the controller is of no use.
+                # Retry after any failure, because a broker must know the controller.
                 log.exception("Could not watch the controller; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
@@ -204,8 +206,8 @@ class ControllerService:
         except stores.NoNode:
             return
         if stat.ephemeral_owner == store.session_id:
-            # The response to our election was lost. No other broker can have been elected since, so the epoch
-            # is ours.
+            # The response to this broker's election was lost. No other broker can have been elected since, so
+            # the current epoch is that of this broker.
             await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
         try:
@@ -216,7 +218,6 @@ class ControllerService:
         await self._changed.wait()
 
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Serve as controller until the node is deleted or belongs to another broker."""
         term = self._new_term(store, epoch, await asyncio.to_thread(_term_class))
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)

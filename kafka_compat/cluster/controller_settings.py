@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ControllerTermSettings(NamedTuple):
-    """Controller settings, and how the controller reaches brokers."""
+    """The settings of a controller term, and its access to brokers."""
 
     machine: ControllerSettings
     listener: str
@@ -21,17 +21,18 @@ class ControllerTermSettings(NamedTuple):
     unclean_default: bool
     request_timeout_ms: int
     rebalance_interval_s: int | None
-    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
+    """The leader.imbalance.check.interval.seconds setting, or None if auto.leader.rebalance.enable is false.
+    """
     local: Callable[[], LocalOrders]
-    """The controller's requests to its own broker."""
+    """A function that returns the handler of the controller's requests to its own broker."""
     security: Callable[[], BrokerSecurity]
-    """The security of connections to other brokers."""
+    """A function that returns the security of connections to other brokers."""
 
 
 def term_settings(
     config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
-    """The current settings, for a new term."""
+    """Return the current settings for a new term."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
 
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")

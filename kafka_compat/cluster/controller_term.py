@@ -1,15 +1,16 @@
-"""One term of this broker as controller: passes events to the state machine
+"""One term of this broker as controller, which passes events to the state machine
 (coordination/controller/machine.py) and carries out its effects.
 
 Rules
-1. One job at a time: it reads the nodes that an event needs, the machine handles the event, its effects are
-   carried out, and the machine gets the outcome of its writes before the next job.
-2. A term is bound to one session with the store. It ends with Deposed or SessionExpired; pending requests
+1. Jobs run one at a time. A job reads the nodes that an event needs, passes the event to the state machine,
+   carries out the effects, and passes the results of writes to the state machine before the next job begins.
+2. A term is bound to one session with the store. It ends with Deposed or SessionExpired, and pending requests
    then get NOT_CONTROLLER.
-3. A read or write whose response was lost is repeated: reads change nothing, and writes carry versions or the
-   whole value.
-4. A malformed node is not an event. It is watched and read again once it is repaired. Until then a known
-   topic keeps its state, and an unknown topic is ignored, even if its deletion is requested.
+3. A read or write without a response is repeated. This is safe, because writes are conditional on versions or
+   write the whole value.
+4. A malformed node does not cause an event. It is watched, and read again when it changes. Until it is
+   repaired, a known topic keeps its state, and an unknown topic is ignored, even if its deletion is
+   requested.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class ControllerTerm:
         self._over = False
 
     async def run(self) -> None:
-        """Serve until Deposed or SessionExpired is raised, or the task is canceled."""
+        """Act as controller until Deposed or SessionExpired is raised, or the task is canceled."""
         try:
             await self._handle(await self._persist(self._elected))
             if self._settings.rebalance_interval_s is not None:
@@ -107,14 +108,15 @@ class ControllerTerm:
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
-                # The request is queued: the machine has not handled it, and will not reply.
+                # The state machine has not handled this queued request and will not reply.
                 waiting.cancel()
             await self._channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The machine's reply to a request, which `make` builds with a request ID; None if the term is over.
+        """Return the state machine's reply to a request, or None if the term is over. `make` builds the
+        request with a request ID.
 
-        `make` is called when the request is processed, by which time the controller has read all topics.
+        `make` is called when the request is processed, after the controller has read all topics.
         """
         if self._over:
             return None
@@ -136,7 +138,7 @@ class ControllerTerm:
             self._waiting.pop(request_id, None)
 
     async def drain(self) -> None:
-        """Wait until all brokers have responded to the requests so far."""
+        """Wait until all requests queued for brokers so far have been processed."""
         await self._channels.drained()
 
     @property
@@ -150,7 +152,7 @@ class ControllerTerm:
         return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an ID, if the controller knows it."""
+        """Return the topic with an ID, or None if it is unknown."""
         return self._machine.topic_named(topic_id)
 
     def topic_settings_changed(self, topic: str) -> None:
@@ -158,7 +160,7 @@ class ControllerTerm:
         self._jobs.put_nowait(partial(self._unclean_changed, topic))
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Handle a change of unclean.leader.election.enable of the brokers."""
+        """Handle a change of the brokers' unclean.leader.election.enable."""
         if allowed != self._unclean_default:
             self._unclean_default = allowed
             self._post(events.UncleanConfigChanged(allowed, dict(self._unclean_topics)))
@@ -180,7 +182,7 @@ class ControllerTerm:
                 await asyncio.sleep(RETRY_S)
 
     def _watch(self, path: str, job: Job) -> Watch | None:
-        """A watch that queues `job`; None if the path is already watched."""
+        """Return a watch that queues `job`, or None if the path is already watched."""
         if path in self._watched:
             return None
         self._watched.add(path)
@@ -194,10 +196,10 @@ class ControllerTerm:
 
     async def _elected(self) -> events.Event:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
-        # The watch of an interrupted attempt may be lost; a second watch only causes one more read.
+        # Set all watches again, because those of an interrupted attempt may be lost. Duplicates are harmless.
         self._watched.clear()
         await nodes.enable_features(version)
-        # Delete these notices: a newly elected controller reads every state anyway.
+        # Delete old notices, because a newly elected controller reads all states.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()
@@ -227,7 +229,7 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # Forget the watches of brokers that have left: none was set for a broker that was missing when read.
+        # Forget watches of brokers that have left, because no watch is set on a missing registration.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
@@ -249,7 +251,7 @@ class ControllerTerm:
             elif isinstance(topic, MalformedNode):
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
-                # A topic created before Kafka 2.8 or by the legacy tool has no ID: assign one (KIP-516).
+                # Assign an ID to a topic that was created before Kafka 2.8 or by the legacy tool (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
@@ -264,7 +266,6 @@ class ControllerTerm:
         return self._watch(znodes.partition_state_path(*partition), partial(self._state_mended, partition))
 
     async def _read_unclean(self, names: list[str]) -> bool:
-        """Read the topics' unclean election settings; return whether any has changed."""
         before = dict(self._unclean_topics)
         settings = await self._nodes.topic_settings(names, UNCLEAN)
         for name in names:
@@ -293,7 +294,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # The node was malformed before, and the deletion of the topic may have been requested.
+        # A malformed node has been repaired. The deletion of the topic may have been requested before.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 
@@ -304,7 +305,7 @@ class ControllerTerm:
     async def _deletions_requested(self) -> events.Event:
         topics = await self._read_deletions()
         if not self._machine.topics >= set(topics):
-            # Without this, a topic that was just created would count as deleted.
+            # Read new topics first, because unknown topics are treated as deleted.
             await self._handle(await self._topics_changed())
         return events.DeletionsRequested(
             tuple(topic for topic in topics if topic not in self._malformed_topics)
@@ -355,11 +356,10 @@ class ControllerTerm:
                         events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
-        """Carry out an effect, and return the event with its outcome."""
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):
-                # The machine wants to yield to the event loop.
+                # An effect without writes is a request to yield to the event loop.
                 await (await self._long_work.begin()).pause()
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():
@@ -427,7 +427,7 @@ class ControllerTerm:
 
 
 def remote_requests() -> ModuleType:
-    """Import the messages between brokers, which a standalone broker does not load."""
+    """Import `remote_requests`, which a standalone broker does not need."""
     from kafka_compat.cluster import remote_requests
 
     return remote_requests

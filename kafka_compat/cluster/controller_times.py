@@ -1,7 +1,6 @@
-"""Statistics of the controller: its current state and the duration of its work, by the states of Kafka's
-controller.
+"""Statistics of the controller: its current state, and the duration of its work by state, as in Kafka.
 
-The statistics are kept across all terms, on every broker that may become controller.
+The statistics cover all terms of this broker.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""The states in the order of Kafka's numbers, with the names of their metrics."""
+"""The states with the names of their metrics, in the order of Kafka's state numbers."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
-"""Kafka's controller is never in the second state during a term; nor is this one."""
+"""States without a duration. As in Kafka, the second one never occurs during a term."""
 
 _STATE_OF: Final = {
     "Elected": "ControllerChange",
@@ -66,7 +65,7 @@ _STATE_OF: Final = {
 
 
 class Durations:
-    """The number of occurrences, and the durations of the last KEPT (ms)."""
+    """The number of occurrences, and the durations in ms of the last KEPT occurrences."""
 
     __slots__ = ("count", "kept_ms")
 
@@ -86,16 +85,16 @@ class ControllerTimes:
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
         self.waited = Durations()
-        """The times for which events were queued."""
+        """The times that events waited in the queue."""
         self.sent: dict[int, Durations] = {}
-        """Response times of requests to each broker."""
+        """The response times of requests to each broker."""
         self.state = IDLE
         """The current state."""
         self._unclean_default: bool | None = None
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """Measure the handling of an event. Failures are not counted, because they end the term."""
+        """Measure the time to handle an event. Failures are not counted, because they end the term."""
         began_s = time.monotonic()
         self._begins(event)
         try:
@@ -134,7 +133,7 @@ class Backlog(NamedTuple):
 
 
 class TimedQueue(asyncio.Queue[T]):
-    """A queue that reports how long each item waited (ms)."""
+    """A queue that reports the waiting time of each item in ms."""
 
     def __init__(self, waited: Callable[[float], None]) -> None:
         super().__init__()

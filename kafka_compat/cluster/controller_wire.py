@@ -104,7 +104,7 @@ def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionS
 
 
 def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState]:
-    """The common part of UpdateMetadata requests to all brokers."""
+    """Build the topics of UpdateMetadata, which are the same for all brokers."""
     return [
         UpdateMetadataTopicState(
             topic_name=topic,
@@ -118,7 +118,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
 def update_metadata(
     controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
 ) -> UpdateMetadataRequest:
-    """Build UpdateMetadata for the broker of `broker_epoch`; `topics` are `metadata_topics`."""
+    """Build UpdateMetadata for one broker. `topics` is the result of `metadata_topics`."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -181,7 +181,6 @@ def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequ
 
 
 def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_OfPartition]]]:
-    """Group by topic, in the order of first occurrence."""
     topics: dict[str, list[_OfPartition]] = {}
     for item in partitions:
         topics.setdefault(item.partition.topic, []).append(item)
@@ -189,7 +188,7 @@ def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_O
 
 
 def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
-    """The event for a response to `leader_and_isr` of the same effect."""
+    """Convert the response to a LeaderAndIsr request for `effect` to an event."""
     names = {item.topic_id or _NO_TOPIC_ID: item.partition.topic for item in effect.partitions}
     errors = {
         TopicPartition(names[topic.topic_id], item.partition_index): item.error_code
@@ -201,7 +200,7 @@ def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResp
 
 
 def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse) -> StopReplicaAnswered:
-    """The event for a response to `stop_replica` of the same effect, with the deleted partitions."""
+    """Convert the response to a StopReplica request for `effect` to an event with the deleted partitions."""
     deleted = {item.partition for item in effect.partitions if item.delete}
     errors = {}
     for item in response.partition_errors:
@@ -214,7 +213,7 @@ def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse
 def isr_changes(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
 ) -> dict[TopicPartition, IsrChange]:
-    """The changes requested by an AlterPartition of this version, without topics that `names` lacks."""
+    """Return the changes in an AlterPartition request, except for topics that are missing in `names`."""
     changes: dict[TopicPartition, IsrChange] = {}
     for topic in request.topics:
         name = _topic_name(topic, version, names)
@@ -230,7 +229,7 @@ def isr_changes(
 def alter_partition_response(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str], reply: AlterPartitionReply
 ) -> AlterPartitionResponse:
-    """Build the response to a request, in the order of its partitions."""
+    """Build the response to an AlterPartition request, in the order of its partitions."""
     if reply.error:
         return AlterPartitionResponse(error_code=reply.error)
     topics = []
@@ -272,5 +271,5 @@ def _topic_name(topic: TopicData, version: int, names: Mapping[UUID, str]) -> st
 
 
 def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> Iterator[TopicPartition]:
-    """Flatten topics with partition numbers to single partitions."""
+    """Flatten topics with partition numbers to individual partitions."""
     return (TopicPartition(topic, index) for topic, indexes in groups for index in indexes)

@@ -1,12 +1,12 @@
-"""Registration of a broker for its lifetime: it registers, runs for controller and watches settings, and
-repeats this after a session expires.
+"""Registration of a broker during its lifetime. The broker registers, takes part in controller elections and
+watches settings. It repeats this in a new session after a session expires.
 
 Rules
-1. As long as the broker runs, it is registered or retries. No failure ends the attempts; unexpected errors
-   are also logged and retried.
-2. A session in which registration failed is closed before the next attempt, because it might hold a
-   registration that blocks it.
-3. A broker that does not support a finalized feature of the cluster does not register again but stops.
+1. As long as the broker runs, it is registered or tries to register. All errors are retried, and unexpected
+   errors are logged.
+2. A session in which registration failed is closed before the next attempt, because a registration in that
+   session could block the attempt.
+3. If the broker does not support a finalized feature of the cluster, it shuts down instead of registering.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s`: the maximum wait for the registration of the broker's previous run to expire."""
+        """`wait_s` is the maximum wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the current registration (KIP-380)."""
         self._current = current
@@ -57,11 +57,11 @@ class Enrolment:
         self._info: BrokerInfo
         self._reentering = False
         self.is_leaving = False
-        """Whether the broker is leaving, so that sessions are no longer replaced."""
+        """Whether the broker is leaving, so that expired sessions are no longer replaced."""
 
     async def enter(self, info: BrokerInfo) -> None:
-        """Register in the current session and start dependent parts. Raises NodeExists if another broker has
-        the ID, UnsupportedFeatures, and other MetadataStoreErrors.
+        """Register in the current session, and start the tasks that depend on it. Raises NodeExists if
+        another broker has the ID, UnsupportedFeatures, and other MetadataStoreErrors.
         """
         self._info = info
         session = self._current.session
@@ -72,7 +72,7 @@ class Enrolment:
         await self._config_changes.start(session)
 
     async def leave(self) -> None:
-        """Stop dependent parts. The registration ends with the session."""
+        """Stop the tasks that depend on the session. The registration ends with the session."""
         self.is_leaving = True
         await self._step_back()
 
@@ -84,13 +84,12 @@ class Enrolment:
     def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
         if state is SessionState.EXPIRED and not self.is_leaving:
             log.warning("The metadata session expired; registering broker %d again", self._info.broker_id)
-            # The attempt in progress notices a session that expires during registration.
+            # If a registration is in progress, it detects the expiry itself.
             if not self._reentering:
                 self._reentering = True
                 self._tasks.spawn("registering the broker again", self._reenter, OnFailure.RESTART)
 
     async def _reenter(self) -> None:
-        """Register again, in new sessions until one succeeds."""
         while not self.is_leaving:
             await self._step_back()
             if await self._enter_again():
@@ -99,7 +98,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """Make one attempt with a new session, and return whether it succeeded. Raises only CannotGoOn."""
+        """Try once to register in a new session, and return whether this succeeded. Raises CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

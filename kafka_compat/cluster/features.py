@@ -1,8 +1,8 @@
-"""Finalized features of the cluster, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
+"""Finalized features of the cluster (KIP-584), in the node /feature, as in Kafka 3.9 with ZooKeeper.
 
-The controller creates the node; ApiVersions reports its version as the epoch. Neither Kafka 3.9 with
-ZooKeeper nor this broker has a feature that can be finalized. A node that names a feature was written by
-other software, and a broker that does not support a finalized feature may not join the cluster.
+The controller creates the node, and ApiVersions reports the node's version as the epoch. Neither Kafka 3.9
+with ZooKeeper nor this broker has features that can be finalized. If the node contains a feature, other
+software has written it, and a broker that does not support the feature must not join the cluster.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NO_EPOCH = -1
 
 
 class UnsupportedFeatures(CannotGoOn):
-    """The cluster has finalized features that this broker does not support."""
+    """A cluster with finalized features that this broker does not support."""
 
 
 class FinalizedFeatures:
-    """Follows /feature, and stops the broker when the node names features."""
+    """A watcher of /feature, which shuts down the broker when the node contains features."""
 
     def __init__(
         self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None
@@ -42,7 +42,7 @@ class FinalizedFeatures:
         self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
-        """Follow the node in this session. Raises UnsupportedFeatures if the node already names features."""
+        """Watch the node in this session. Raises UnsupportedFeatures if the node contains features."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
             "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
@@ -74,7 +74,6 @@ class FinalizedFeatures:
         change.publish()
 
     async def _epoch(self, store: MetadataStore, watch: Callable[[Event], None]) -> int:
-        """The node's version; NO_EPOCH if it is missing or features are disabled."""
         if await store.exists(znodes.FEATURE, watch) is None:
             return NO_EPOCH
         try:

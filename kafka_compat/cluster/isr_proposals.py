@@ -1,8 +1,8 @@
-"""ISR proposals of leaders, sent to the controller by AlterPartition (KIP-497): all pending proposals in one
-request, one request at a time.
+"""ISR proposals of leaders, which are sent to the controller by AlterPartition (KIP-497). One request at a
+time contains all pending proposals.
 
-Every proposal gets a result, regardless of the response and of failures, because a leader without a result
-would never propose again, and its partition would stop committing once a follower fails.
+Every proposal gets a result, even after a failure. A leader without a result would never propose an ISR
+again, and its partition would stop committing records once a follower fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION: Final = 3
 RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
-"""Backoff after an unexpected failure, because it may recur and each occurrence is logged."""
+"""Backoff in seconds after an unexpected failure, because each failure is logged and may recur."""
 ANSWERS_AT_ONCE: Final = 100
 """The number of results delivered before yielding to the event loop."""
 _NO_EPOCH: Final = -1
@@ -46,7 +46,7 @@ class _Proposed(NamedTuple):
 
 
 class IsrProposals:
-    """An IsrProposer (replication/in_sync.py) over the link to the controller."""
+    """An IsrProposer (replication/in_sync.py) that sends proposals through the controller link."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class IsrProposals:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        # Proposals made in the same iteration of the loop are sent together.
+        # Wait for other proposals of the same iteration of the event loop, to send them together.
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting, []
@@ -99,7 +99,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # Report an unknown error for a missing result, so that the leader proposes again.
+                # If a result is missing, report an unknown error, so that the leader proposes the ISR again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
@@ -125,7 +125,8 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # After a stale broker epoch, for example, this broker registers again and has a new epoch.
+            # Retry, because the error may be temporary. A stale broker epoch, for example, is replaced when
+            # this broker registers again.
             log.info("AlterPartition request failed with %s; retrying", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 

@@ -1,11 +1,12 @@
-"""Application of LeaderAndIsr and StopReplica, from a request or the controller in this process, to the
+"""Application of LeaderAndIsr and StopReplica, from a request or from the controller in this process, to the
 partitions of this broker.
 
 Rules (Kafka 3.9 with ZooKeeper)
-1. A request from a controller that has been replaced is rejected: STALE_CONTROLLER_EPOCH.
-2. A partition's leader epoch must increase; a known or older state gets STALE_CONTROLLER_EPOCH, and an older
-   StopReplica FENCED_LEADER_EPOCH (-1, unknown, and -2, topic being deleted, are accepted).
-3. While this broker has a log of another topic with the same name, the state gets INCONSISTENT_TOPIC_ID.
+1. A request from a controller that has been replaced is rejected with STALE_CONTROLLER_EPOCH.
+2. The leader epoch of a partition must increase. A known or older state gets STALE_CONTROLLER_EPOCH, and an
+   older StopReplica gets FENCED_LEADER_EPOCH. The epochs -1 (unknown) and -2 (the topic is being deleted) are
+   accepted.
+3. If this broker has a log of a different topic with the same name, the state gets INCONSISTENT_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ Key = tuple[str, int]
 
 
 class Leaderships(Protocol):
-    """Interface notified of leadership changes of this broker."""
+    """Interface for notifications of leadership changes."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """Report that this broker became leader of a partition."""
+        """Notify the listeners that this broker became leader of a partition."""
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Report that this broker is no longer leader of a partition, or no longer has a replica of it."""
+        """Notify the listeners that this broker stops being leader of a partition or drops its replica."""
 
 
 class LeaderState(NamedTuple):
@@ -47,7 +48,7 @@ class LeaderState(NamedTuple):
 
     topic: str
     topic_id: UUID
-    """The topic ID; 0 if it is unknown."""
+    """The topic ID, or 0 if it is unknown."""
     partition: int
     leader: int
     leader_epoch: int
@@ -60,7 +61,7 @@ class LeaderState(NamedTuple):
 
 
 class StopState(NamedTuple):
-    """One partition in a StopReplica request, independent of the version."""
+    """One partition in a StopReplica request of any version."""
 
     topic: str
     partition: int
@@ -69,7 +70,7 @@ class StopState(NamedTuple):
 
 
 class ReplicaStates:
-    """Applies states to replicas, by the rules above. The caller checks broker and controller epochs."""
+    """The states of this broker's replicas. The caller checks broker and controller epochs."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class ReplicaStates:
         self._min_insync_replicas = min_insync_replicas
 
     def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
-        """Become leader or follower of the partitions, and return the result of each."""
+        """Become leader or follower of the partitions, and return the result of each partition."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
@@ -115,7 +116,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # Report a temporary error: the log directory is online, and the topic may be deleted soon.
+                # Do not report a storage error, because the log directory is online.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
@@ -140,7 +141,7 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=state.replicas,
             partition_epoch=state.partition_epoch,
-            # As in Kafka, require no more in-sync replicas than the partition has replicas.
+            # As in Kafka, do not require more in-sync replicas than the partition has replicas.
             min_insync_replicas=min(self._min_insync_replicas(state.topic), len(state.replicas)),
         )
 
@@ -157,7 +158,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until earlier operations on these partitions are done on disk. Then call `apply`."""
+        """Wait until earlier operations on these partitions are complete on disk. Then call `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states
@@ -165,9 +166,9 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Drop these partitions, and return the result of each, once deleted partitions cannot reappear.
+        """Drop these partitions, and return the result of each partition once deletions are durable.
 
-        `turn` yields to the event loop. None: the caller may block the loop.
+        `turn` yields to the event loop. If it is None, the event loop is blocked.
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
@@ -201,7 +202,7 @@ class ReplicaStates:
 
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
-    """The partitions in a LeaderAndIsr request of any version."""
+    """Return the partitions in a LeaderAndIsr request of any version."""
     found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
@@ -226,7 +227,7 @@ def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:
-    """The partitions in a StopReplica request of any version."""
+    """Iterate over the partitions in a StopReplica request of any version."""
     for old in request.ungrouped_partitions:
         yield StopState(old.topic_name, old.partition_index, NO_EPOCH, request.delete_partitions)
     for older in request.topics:

@@ -1,4 +1,4 @@
-"""Requests of the controller to its own broker, carried out in the process without messages."""
+"""Requests from the controller to its own broker, which are carried out in the process without messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_TOPIC_ID = UUID(int=0)
 
 
 class LocalOrders:
-    """Converts the controller's effects to requests to this broker, and results to events."""
+    """Conversion of the controller's effects to requests to this broker, and of results to events."""
 
     def __init__(self, orders: ControllerOrders, broker_id: int, listener: str) -> None:
         """`listener` is the name of the inter-broker listener."""
@@ -41,7 +41,7 @@ class LocalOrders:
         return LeaderAndIsrAnswered(self._broker_id, error, partitions)
 
     async def stop(self, effect: effects.SendStopReplica) -> StopReplicaAnswered:
-        """Stop replicas. The result covers the partitions to delete."""
+        """Stop replicas. The result contains only the partitions to delete."""
         deleted = {item.partition for item in effect.partitions if item.delete}
         stops = [StopState(*item.partition, item.leader_epoch, item.delete) for item in effect.partitions]
         error, partitions = _answer(
@@ -86,7 +86,7 @@ def _answer(outcomes: ErrorCode | dict[Key, ErrorCode]) -> tuple[int, dict[Topic
 
 
 def _topics(effect: effects.SendUpdateMetadata) -> Iterator[TopicUpdate]:
-    """Group partitions by topic. The input must be ordered by topic."""
+    """Group partitions by topic. `effect.partitions` must be ordered by topic."""
     for name, items in groupby(effect.partitions, lambda item: item.partition.topic):
         some = list(items)
         yield TopicUpdate(name, some[0].topic_id or _NO_TOPIC_ID, [_partition(item) for item in some])

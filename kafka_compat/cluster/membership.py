@@ -1,12 +1,12 @@
 """Cluster membership of one broker, which may be standalone: registration, the controller link, leadership
 and replication.
 
-Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register` and, once the
-broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `close`. If startup fails at any
-step, `leave` and `close` are called. After `close` the sequence may start again.
+At startup, the broker calls `open_store`, `create`, `follow_settings`, `recover` and `register`, and, once it
+serves requests, `join`. At shutdown, it calls `shut_down_controlled`, `leave` and `close`. If startup fails
+at any step, it calls `leave` and `close`. After `close`, the sequence may start again.
 
-Only the store determines whether a broker is standalone. `peering` contains the parts that need other
-brokers; a standalone broker does not load them. It loads the controller on demand.
+Only the store determines whether a broker is standalone. `peering` contains the code that needs other
+brokers; a standalone broker does not load it. A standalone broker loads the controller on demand.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FIRST_METADATA_S = 10.0
 
 class Membership:
     service: ControllerService
-    """The identity of the controller, and this broker's controller role."""
+    """The controller role of this broker, and the ID of the current controller."""
     replicas: ReplicaManager
     topics: Topics
     topic_settings: TopicSettings
@@ -66,14 +66,14 @@ class Membership:
         self._source = source
         self._context: BrokerContext
         self._tasks: Tasks | None = None
-        """None before `create` and after `leave`."""
+        """The tasks of this startup. None before `create` and after `leave`."""
         self._peering: Peering | None = None
         self._epoch = -1
-        """The epoch of the registration in a private store."""
+        """The epoch of the current registration, if the broker is standalone."""
 
     @property
     def is_standalone(self) -> bool:
-        """Whether no other broker can ever join."""
+        """Whether the broker is standalone, so that no other broker can ever join."""
         return not self._source.is_shared
 
     @property
@@ -97,12 +97,12 @@ class Membership:
     ) -> StoreConnection:
         """Open the metadata store, and set the broker ID in `config`. Raises StartupError.
 
-        `directory` is the first log directory; `stored_cluster_id` is the cluster ID in meta.properties.
+        `directory` is the first log directory, and `stored_cluster_id` is the cluster ID in meta.properties.
         """
         return await self._source.open(config, clock, directory, stored_cluster_id)
 
     def create(self, context: BrokerContext) -> None:
-        """Create the parts for this startup. Raises StartupError."""
+        """Create the objects for this startup. Raises StartupError."""
         self._context = context
         tasks = self._tasks = Tasks(context.end_broker)
         malformed = self._malformed = MalformedNodes()
@@ -176,27 +176,27 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions. `local` writes to local partitions."""
+        """Return the writer of transaction markers for all partitions. `local` writes to local partitions."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        """The coordinators of all transactional IDs. `local` contains the coordinators on this broker."""
+        """Return the coordinators of all transactional IDs. `local` contains those on this broker."""
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """Access to partitions led by other brokers; None for a standalone broker."""
+        """Return access to partitions led by other brokers, or None for a standalone broker."""
         return None if self._peering is None else self._peering.remote_partitions()
 
     # --- startup
 
     async def follow_settings(self) -> None:
-        """Start recording settings changes, before settings are read."""
+        """Start recording changes of settings. Call this before reading any settings."""
         if self._peering is not None:
             await self._peering.follow_settings()
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
-        """Become leader of the partitions that need no controller, after the logs are loaded: all partitions
-        in a private store, none in a shared one.
+        """Restore the state of the partitions after the logs are loaded. A standalone broker becomes leader
+        of all partitions; in a cluster, the controller decides.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -231,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """Complete startup while requests are served. Returns when clients can find their topics."""
+        """Complete startup while requests are served. Return when clients can find their topics."""
         if self._peering is None:
             return
         await self.await_metadata()
@@ -241,14 +241,14 @@ class Membership:
             log.warning("No controller has sent metadata yet; clients see no topics until one does")
 
     async def await_metadata(self) -> None:
-        """Wait, for a limited time, for the first metadata of the cluster."""
+        """Wait up to FIRST_METADATA_S for the first metadata of the cluster."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_METADATA_S):
                 await self._first_metadata.received.wait()
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Create missing topics from KAFKA_CREATE_TOPICS; failures are logged. Runs in the background if
-        brokers may still have to join.
+        """Create the missing topics of KAFKA_CREATE_TOPICS, and log failures. In a cluster, this runs in the
+        background, because other brokers may still have to join.
         """
         for topic in wanted:
             if self._peering is None:
@@ -268,7 +268,7 @@ class Membership:
     # --- changes
 
     def announce(self, entity_path: str) -> None:
-        """Announce changed settings of an entity to all brokers that apply them."""
+        """Notify all brokers that the settings of an entity changed."""
         if self._peering is not None:
             self._peering.announce(entity_path)
         else:
@@ -289,7 +289,6 @@ class Membership:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
-        """Handle settings stored by a broker of the cluster."""
         config = self._context.config
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
@@ -305,13 +304,13 @@ class Membership:
         self.service.unclean_default_changed(self._context.config.bool("unclean.leader.election.enable"))
 
     def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
-        """Handle a disk failure by reporting to clients and the controller that this broker no longer leads
-        these partitions.
+        """Report to clients and the controller that this broker is no longer leader of these partitions,
+        because a disk failed.
         """
         if self._tasks is None:
             return
         if self._peering is None:
-            # Report this at once: the controller will do the same, because no other replica can be leader.
+            # Do not wait for the controller, because no other replica can become leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
 
@@ -327,7 +326,7 @@ class Membership:
     # --- snapshots
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The metadata files of a standalone broker, with their current contents by file name."""
+        """Return the current contents, by file name, of the metadata files of a standalone broker."""
         assert not self._source.is_shared
         return self._source.snapshot()
 

@@ -1,4 +1,4 @@
-"""Application of UpdateMetadata, from a request or the controller in this process, to the metadata cache."""
+"""Application of UpdateMetadata, from requests or the controller in this process, to the cache."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache needs every partition starting at 0: give unreported ones no leader.
+    # The cache requires all partitions from 0. Add partitions without a leader for those not reported.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)
@@ -66,7 +66,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
 
 
 def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
-    """The update in a request of any version."""
+    """Return the update in a request of any version."""
     brokers = (
         BrokerMetadata(
             broker.id, {end.listener: (end.host, end.port) for end in broker.endpoints}, broker.rack
@@ -81,7 +81,7 @@ def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
-    """Group partitions by topic, even in versions before 5, in which each partition names its topic."""
+    """Group partitions by topic. Before version 5, each partition contains the name of its topic."""
     if not request.ungrouped_partition_states:
         return request.topic_states
     from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState

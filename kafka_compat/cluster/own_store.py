@@ -1,5 +1,5 @@
 """Metadata store of a standalone broker: a tree in this process, with its journal in the first log directory.
-No other broker can use it, so this broker is always the controller.
+No other broker can use the store, so this broker is always the controller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
-"""Opens the tree at a path. A function supplies the times of changes in milliseconds."""
+"""A function that opens the tree at a path. Its second argument returns the current time in milliseconds."""
 
 
 class OwnStore:
@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Mark the store as complete: it contains all topics found on disk. Until then, the next startup
-        repeats an adoption that a crash interrupted.
+        """Mark the store as complete, because it contains all topics found on disk. If a crash prevents this,
+        the next startup adopts the topics again.
         """
         if self.is_new:
             assert self._store is not None
@@ -70,7 +70,7 @@ class OwnStore:
             self.is_new = False
 
     def snapshot(self) -> dict[str, bytes]:
-        """The metadata files of the first log directory, with their current contents by file name."""
+        """Return the current contents, by file name, of the metadata files of the first log directory."""
         assert self._tree is not None
         return {JOURNAL_NAME: self._tree.snapshot()}
 

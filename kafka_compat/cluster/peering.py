@@ -1,8 +1,8 @@
-"""Parts of a broker that need other brokers: the session with the shared metadata store, the controller link,
-replica fetchers, and connections.
+"""Objects of a broker that need other brokers: the session with the shared metadata store, the controller
+link, replica fetchers, and connections.
 
-At shutdown, the parts that depend on the session are stopped first; then the session ends, and when clients
-are no longer served, the connections are closed.
+At shutdown, the objects that depend on the session are stopped first. Then the session ends. The connections
+are closed when clients are no longer served.
 """
 
 from __future__ import annotations
@@ -55,15 +55,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
-"""Backoff after an error that needs intervention, such as an invalid last block in the store."""
+"""Backoff in seconds after an error that an operator must fix, such as an invalid block of producer IDs."""
 TELL_S = 2.0
-"""Maximum wait at a controller's shutdown for brokers to receive the new leaders."""
+"""Maximum time in seconds that a controller waits, at shutdown, until brokers have received the new leaders.
+"""
 
 
 class BrokerAddresses:
-    """Inter-broker addresses of other brokers, from the metadata, the controller's requests and the
-    registrations.
-    """
+    """Inter-broker addresses of other brokers, from the metadata, controller requests and registrations."""
 
     def __init__(self, metadata: MetadataCache, store: MetadataStore, listener: str) -> None:
         """`listener` is the name of the inter-broker listener."""
@@ -71,19 +70,19 @@ class BrokerAddresses:
         self._store = store
         self._listener = listener
         self.leaders: dict[int, Address] = {}
-        """Addresses of leaders in a LeaderAndIsr, which may arrive before the metadata."""
+        """Addresses of leaders from LeaderAndIsr requests, which may arrive before the metadata."""
 
     def known(self, broker_id: int) -> Address | None:
-        """The address of a broker in the metadata."""
+        """Return the address of a broker in the metadata, or None if it is unknown."""
         broker = self._metadata.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
     def of_leader(self, broker_id: int) -> Address | None:
-        """The address of a leader to fetch from."""
+        """Return the address of a leader, or None if it is unknown."""
         return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
-        """The controller's address, taken from its registration before the first metadata arrives."""
+        """Return the controller's address. Before the first metadata arrives, its registration is read."""
         known = self.known(broker_id)
         if known is not None:
             return known
@@ -183,7 +182,7 @@ class Peering:
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
-        """Allocate the next block of producer IDs from the controller, with retries (KIP-730)."""
+        """Request the next block of producer IDs from the controller, with retries (KIP-730)."""
         local_id = self._context.metadata.local_id
         while True:
             request = AllocateProducerIdsRequest(broker_id=local_id, broker_epoch=self.broker_epoch)
@@ -209,7 +208,7 @@ class Peering:
         return ClusterCoordinators(local, self._context.metadata, self._peers)
 
     def remote_partitions(self) -> RemotePartitions:
-        """Access to partitions led by other brokers."""
+        """Return access to partitions led by other brokers."""
         return self._remote_partitions.get()
 
     def _make_remote_partitions(self) -> RemotePartitions:
@@ -219,7 +218,7 @@ class Peering:
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
 
     async def _topic_exists(self, topic: str) -> bool:
-        """Whether the topic exists in the metadata store; True while the store does not respond."""
+        """Whether the topic exists in the metadata store. True if the store does not respond."""
         try:
             return await self._store.exists(znodes.topic_path(topic)) is not None
         except MetadataStoreError:
@@ -228,11 +227,11 @@ class Peering:
     # --- the session
 
     async def follow_settings(self) -> None:
-        """Start recording settings changes, before settings are read."""
+        """Start recording changes of settings. Call this before reading any settings."""
         await self._config_changes.begin(self._store)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Register. Raises StartupError, for example if another broker has the ID."""
+        """Register this broker. Raises StartupError, for example if another broker has the ID."""
         try:
             await self._enrolment.enter(broker)
         except NodeExists as error:
@@ -241,7 +240,7 @@ class Peering:
             raise StartupError(str(error)) from error
 
     def announce(self, entity_path: str) -> None:
-        """Notify all brokers of new settings."""
+        """Notify all brokers that the settings of an entity changed."""
         self._tasks.spawn(
             f"announcing new settings of {entity_path}",
             partial(announce, self._store, entity_path),
@@ -257,7 +256,7 @@ class Peering:
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers with ControlledShutdown, retried by controlled.shutdown.*."""
+        """Move leadership to other brokers by ControlledShutdown, which is retried."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return
@@ -273,7 +272,7 @@ class Peering:
             elif response.error_code != ErrorCode.NONE:
                 log.warning("Controlled shutdown failed: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
-                # Wait, because otherwise only the next controller would report the new leaders.
+                # If this broker is the controller, wait until the brokers have received the new leaders.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
                 log.info("Broker %d is stopping: moved leadership (%d ms)", config.broker_id, took_ms)
@@ -296,7 +295,7 @@ class Peering:
         self._enrolment.is_leaving = True
 
     async def leave(self) -> None:
-        """Stop the parts that depend on the session."""
+        """Stop the objects that depend on the session."""
         await self.proposals.close()
         await self._enrolment.leave()
         await self._link.close()

@@ -12,7 +12,7 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 
 
 class Peers:
-    """One connection per queried broker, replaced when the broker's address changes."""
+    """Connections to brokers, one per broker. A connection is replaced when the broker's address changes."""
 
     def __init__(
         self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE
@@ -25,7 +25,7 @@ class Peers:
         self._tasks = Tasks()
 
     def client(self, broker_id: int) -> BrokerClient:
-        """The client of a broker. Raises ConnectionError for an unknown broker."""
+        """Return the client for a broker. Raises ConnectionError if the broker is unknown."""
         address = self._address_of(broker_id)
         if address is None:
             raise ConnectionError(f"broker {broker_id} is not available")

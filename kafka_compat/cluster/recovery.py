@@ -1,15 +1,16 @@
-"""Startup recovery of a standalone broker: reconciles its metadata store with its log directories before it
-registers. At this time, no controller has begun a term, and no other broker can have changed anything.
+"""Startup recovery of a standalone broker, which reconciles the metadata store with the log directories
+before the broker registers. At this time, no controller has begun a term, and no other broker can have made
+changes.
 
 Rules
-1. The store is authoritative. A topic exists once its nodes exist; missing logs are created. A deletion is
-   recorded in /admin/delete_topics first, so that a deletion interrupted by a crash is completed here.
+1. The store is authoritative. A topic exists once its nodes exist, and missing logs are created. A deletion
+   is first recorded in /admin/delete_topics, so that recovery completes a deletion that a crash interrupted.
 2. Logs of unknown topics are adopted if the store is new or was truncated, and set aside otherwise.
-3. The broker becomes leader of all of its partitions, with itself in sync, without waiting for the
-   controller, whose LeaderAndIsr would be the same. Leader epochs are incremented, as when a broker rejoins a
-   controller, so that readers can distinguish records from before and after. Exception: if a log is unchanged
-   since a clean shutdown and has no record in its last epoch, the epoch is kept. This holds for most
-   partitions of a large broker and saves their writes to the store.
+3. The broker becomes leader of all of its partitions, with itself in sync. It does not wait for the
+   controller, because LeaderAndIsr would contain the same state. Leader epochs are incremented, so that
+   readers can distinguish records from before and after the restart. If a log is unchanged since a clean
+   shutdown and has no record in its last epoch, the epoch is kept. This is the case for most partitions of a
+   large broker, and it saves writes to the store.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class Recovery:
         self._replicas = replicas
         self._malformed = malformed
         self._known_states: dict[bytes, PartitionState] = {}
-        """Maps node contents to states. Cached, because most partitions have the same state."""
+        """Cache of decoded node contents, because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
-        the store may lack some (`adopts`), and set aside otherwise.
+        """Complete deletions, then become leader of the topics in the store. Logs of unknown topics are
+        adopted if `adopts` is true, because topics may be missing in the store, and set aside otherwise.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
@@ -68,12 +69,12 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Do this only now that all topics are known: a coordinator that loads its partition completes decided
-        # transactions, and treats an unknown topic as deleted, which needs no marker.
+        # Announce leadership after all topics are known: when a coordinator loads its partition, it completes
+        # decided transactions, and it writes no markers to unknown topics, which it treats as deleted.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deletions only now, because groups are not known earlier.
+            # Report deletions after groups are loaded, so that offsets of the deleted topics are removed.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -87,7 +88,6 @@ class Recovery:
     # --- deletions that a crash interrupted
 
     async def _delete(self, name: str) -> list[int]:
-        """Delete a topic, and return its partitions."""
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -121,7 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, whose next leader is this broker, and append the changes to `operations`."""
+        """Read a topic, and append the writes that make this broker its leader to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -130,13 +130,13 @@ class Recovery:
         created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
-            # The log may have a newer epoch if another broker led it while this tree was not in use.
+            # The log may contain a newer epoch if the directory was used with a different metadata store.
             held = self._log_dirs.logs.get((name, index))
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
                 data, stat = await self._store.get(path)
             except stores.NoNode:
-                # Create the missing state: the broker was killed while it created the topic.
+                # The broker was killed while it created the topic. Create the missing state.
                 created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
@@ -179,7 +179,7 @@ class Recovery:
 
     @contextmanager
     def _logging_malformed(self, stat: stores.Stat) -> Iterator[None]:
-        """Log a malformed node once, although the controller will find it too."""
+        """Log a malformed node. The controller, which will find it too, does not log it again."""
         try:
             yield
         except MalformedNode as error:
@@ -187,7 +187,6 @@ class Recovery:
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
-        """Become leader of a topic's partitions. They are published together at the end."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
         )
@@ -216,7 +215,6 @@ class Recovery:
                 await turn.pause_if_due()
 
     async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Record that these partitions have no leader until startup finds their disk working."""
         states: dict[str, PartitionState] = {}
         for name, index in lost:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
@@ -236,13 +234,12 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # The journal may be on the failed disk. If so, the next startup detects the failure.
+                # The journal may be on the failed disk. In this case, the next startup detects the failure.
                 log.error("Could not store the list of offline partitions: %s", error)
 
     # --- logs unknown to the store
 
     async def _adopt(self) -> None:
-        """Adopt topics that have directories here but are not in the store."""
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
@@ -269,8 +266,8 @@ class Recovery:
             )
 
     async def _write_topic(self, adopted: _AdoptedTopic) -> None:
-        """Write the topic and its partitions, in one transaction if they are few. The next startup completes
-        a write that a crash interrupted.
+        """Write the topic and its partitions, in one transaction if there are few partitions. If a crash
+        interrupts this, the next startup completes it.
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
@@ -289,7 +286,7 @@ class Recovery:
 
 
 class _AdoptedTopic:
-    """A topic as described by its partition directories."""
+    """A topic that is reconstructed from its partition directories."""
 
     def __init__(
         self,
@@ -299,7 +296,7 @@ class _AdoptedTopic:
         partitions: Mapping[int, UUID | None],
         local_id: int,
     ) -> None:
-        """`partitions` contains the topic IDs in the partition directories."""
+        """`partitions` maps partition numbers to the topic IDs in the partition directories."""
         topic_id = next((item for item in partitions.values() if item), None) or topic_nodes.new_topic_id()
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
@@ -309,15 +306,15 @@ class _AdoptedTopic:
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
-            # Keep the topic compacted: retention would delete records that compaction had kept.
+            # Keep the topic compacted, because retention would delete records that compaction has kept.
             self.overrides = {"cleanup.policy": "compact"}
 
 
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """Set aside directories that do not belong to the cluster, as Apache Kafka does: directories of topics
-    that were deleted while the disk was offline, or copies from elsewhere. No data is lost. Directories of
+    """Set aside directories that do not belong to a known topic, as Apache Kafka does: the topic was deleted
+    while the disk was offline, or the directory was copied from elsewhere. No data is lost. Directories of
     topics in `left_alone`, whose nodes are unreadable, are kept until the nodes are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}

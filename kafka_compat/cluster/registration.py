@@ -17,11 +17,11 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, Stat
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:
-    """Register in this session and return the broker epoch.
+    """Register in this session, and return the broker epoch.
 
-    Waits for at most `wait_s` until the node of the broker's previous run is deleted with its session. Raises
-    NodeExists if another broker keeps the ID, and ConnectionLost if the store does not respond in time. As in
-    Kafka, one transaction creates the node and sets its data, so that its zxid is in the response.
+    Waits at most `wait_s` until the node of the broker's previous run is deleted with its session. Raises
+    NodeExists if the node still exists, and ConnectionLost if the store does not respond in time. As in
+    Kafka, one transaction creates the node and sets its data, so that the response contains its zxid.
     """
     path = znodes.broker_path(broker.broker_id)
     payload = znodes.encode_broker(broker, now_ms)
@@ -52,8 +52,8 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
 async def register_alone(
     store: MetadataStore, broker: BrokerInfo, now_ms: int, malformed: MalformedNodes
 ) -> tuple[int, ControllerEpoch]:
-    """Register in a private store and become its controller, in one transaction. Return the broker epoch and
-    the controller epoch.
+    """Register in the store of a standalone broker and become controller, in one transaction. Return the
+    broker epoch and the controller epoch.
     """
     operations: list[stores.Operation] = []
     try:
@@ -83,7 +83,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """Create the node and return its epoch, or None if it exists, perhaps because a response was lost."""
+    """Create the node and return its epoch, or None if it already exists."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

@@ -1,5 +1,5 @@
-"""Requests to transaction coordinators on other brokers, for partition leaders: AddPartitionsToTxn version 4
-and later (KIP-890).
+"""Requests from partition leaders to transaction coordinators on other brokers, by AddPartitionsToTxn version
+4 and later (KIP-890).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION: Final = 5
 
 
 class _PendingAnswer:
-    """A request to `broker_id`, completed once."""
+    """A pending request to the broker `broker_id`, which is completed only once."""
 
     def __init__(self, shard: int, broker_id: int, respond: Respond) -> None:
         self.shard = shard
@@ -122,7 +122,7 @@ class ClusterCoordinators:
             log.error("Invalid AddPartitionsToTxn response from broker %d: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # Catch everything, because the producer needs a response in any case.
+            # Catch all errors, because the producer must get a response.
             log.exception("AddPartitionsToTxn request to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)

@@ -1,7 +1,7 @@
-"""Transaction markers for partitions led by other brokers: WriteTxnMarkers to each leader.
+"""Transaction markers for partitions led by other brokers, sent by WriteTxnMarkers to each leader.
 
-A missing response is an error like any other: the coordinator retries, and the leader is looked up again.
-When metadata reports a new leader, the response of the old one is no longer awaited.
+After any error, including a missing response, the coordinator retries, and the leader is looked up again.
+When the metadata contains a new leader, the response from the former leader is no longer awaited.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 _VERSION_WITH_EPOCH_BUMP: Final = 2
-"""KIP-1228: the first version that states the transaction.version of a marker; version 1 works as well, and
-brokers before Kafka 4.2 support it.
+"""The first version that contains the transaction.version of a marker (KIP-1228). Version 1 is also
+sufficient, and brokers before Kafka 4.2 support it.
 """
 
 
 class _MarkerRequest:
-    """A pending request to `leader_id`, with the partitions that have no result yet."""
+    """A pending request to the broker `leader_id`, with the partitions that have no result yet."""
 
     def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
         self.leader_id = leader_id
@@ -50,7 +50,7 @@ class _MarkerRequest:
 
 
 class ClusterMarkerWriter:
-    """MarkerWriter for a cluster. `local` writes to the partitions that this broker leads."""
+    """A MarkerWriter for a cluster. `local` writes to the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ClusterMarkerWriter:
         peers: Peers,
         topic_exists: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`topic_exists` queries the metadata store, since a new broker may not know the topics."""
+        """`topic_exists` reads the metadata store, because a new broker may not know all topics yet."""
         self._local = local
         self._metadata = metadata
         self._peers = peers
@@ -68,7 +68,7 @@ class ClusterMarkerWriter:
         metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Always true, because `write` checks further and skips deleted topics."""
+        """Always true, because `write` checks whether the topic exists."""
         return True
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
@@ -91,7 +91,7 @@ class ClusterMarkerWriter:
                 self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
-        """Stop waiting for brokers that are no longer leaders."""
+        """Stop waiting for responses from brokers that are no longer leaders."""
         if not (delta.partitions or delta.deleted):
             return
         for request in list(self._under_way):

@@ -1,8 +1,8 @@
-"""Reads of partitions led by other brokers, as a consumer: their start and end offsets, and the records at an
-offset.
+"""Reading of partitions led by other brokers, as a consumer: their start and end offsets, and the records at
+an offset.
 
-For monitoring and the web console, which read occasionally. The connections are separate, so that a slow
-broker does not delay other requests.
+Monitoring and the web console occasionally read such partitions. They use separate connections, so that a
+slow broker does not delay other requests.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _CONSUMER: Final = -1
 
 
 class Bounds(NamedTuple):
-    """The log start offset, and the end offset for consumers."""
+    """The log start offset of a partition, and its end offset for consumers."""
 
     oldest: int
     newest: int
 
 
 class Batches(NamedTuple):
-    """Whole batches, the last of which may be incomplete, and (producer ID, first offset) of the aborted
-    transactions in them; None if not requested.
+    """Record batches, the last of which may be incomplete. `aborted` contains (producer ID, first offset) of
+    the aborted transactions, or None if they were not requested.
     """
 
     records: bytes
@@ -47,7 +47,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Access through `peers`. All methods raise ConnectionError, TimeoutError and MalformedRequest."""
+    """Access to partitions on other brokers. Raises ConnectionError, TimeoutError, MalformedRequest."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -55,15 +55,15 @@ class RemotePartitions:
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
-        """The bounds of partitions that the broker `leader_id` leads in these epochs. Partitions with a
-        different leader or epoch are omitted. With `committed`, the bounds end at the first open transaction.
+        """Return the bounds of partitions that the broker `leader_id` leads in these epochs. Partitions with
+        a different leader or epoch are omitted. With `committed`, the end is the last stable offset.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
         return {place: Bounds(oldest[place], newest[place]) for place in oldest.keys() & newest.keys()}
 
     async def ask(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
-        """Send any other request with this broker's permissions."""
+        """Send a request with the permissions of this broker, and return the response."""
         return await self._peers.client(broker_id).send(key, version, request)
 
     async def close(self) -> None:
@@ -78,8 +78,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition with this timestamp (ms) or a later one; -1 if there is none.
-        Partitions unknown to the broker are omitted.
+        """Return, for each partition, the first offset with this timestamp (ms) or a later one, or -1 if
+        there is none. Partitions that the broker does not know are omitted.
         """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():
@@ -104,8 +104,8 @@ class RemotePartitions:
     async def batch_at(
         self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
     ) -> bytes | None:
-        """Data that begins with the batch that contains `offset`, or with the next batch; empty if there is
-        none. None if the broker does not know the partition, or `offset` is out of range.
+        """Return data that begins with the batch that contains `offset`, or with the next batch. The data is
+        empty if there is no such batch. Return None if the partition is unknown or `offset` is out of range.
         """
         # The first batch is returned whole, however large (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)
@@ -121,8 +121,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> Batches | None:
-        """Like `batch_at`, but also return the batches that follow, up to about `max_bytes` in total. With
-        `committed`, stop before the first open transaction.
+        """Return the batches starting at `offset`, up to about `max_bytes`, or None in the same cases as
+        `batch_at`. With `committed`, stop at the last stable offset.
         """
         topic, partition = place
         asked = FetchPartition(

@@ -19,7 +19,7 @@ Post = Callable[[Event], None]
 def leader_and_isr(
     controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, post: Post
 ) -> ControllerRequest:
-    """Send LeaderAndIsr; `post` gets the response as an event."""
+    """Build a LeaderAndIsr request. `post` is called with the response as an event."""
 
     def make() -> Any:
         return wire.leader_and_isr(controller_id, effect, listener)
@@ -32,7 +32,7 @@ def leader_and_isr(
 
 
 def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post | None) -> ControllerRequest:
-    """Send StopReplica; `post` gets the response as an event, if it is needed."""
+    """Build a StopReplica request. `post`, if any, is called with the response as an event."""
 
     def make() -> Any:
         return wire.stop_replica(controller_id, effect)
@@ -45,7 +45,7 @@ def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post
 
 
 class UpdateMetadata:
-    """UpdateMetadata requests for one effect. They share their topics."""
+    """The UpdateMetadata requests for one effect, which share their topics."""
 
     def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata) -> None:
         self._controller_id = controller_id
@@ -53,7 +53,7 @@ class UpdateMetadata:
         self._topics: list[UpdateMetadataTopicState] | None = None
 
     def request(self, broker_epoch: int) -> ControllerRequest:
-        """The request for the broker that registered with this epoch."""
+        """Return the request for the broker with this epoch."""
 
         def make() -> Any:
             if self._topics is None:
@@ -65,8 +65,6 @@ class UpdateMetadata:
 
 
 class _Sending:
-    """One message, built when it is first sent."""
-
     def __init__(self, api_key: ApiKey, version: int, make: Callable[[], Any]) -> None:
         self._api_key = api_key
         self._version = version

@@ -1,4 +1,4 @@
-"""Shared metadata store of a cluster, on ZooKeeper or in another process: sessions, cluster ID, broker ID."""
+"""Shared metadata store of a cluster, in ZooKeeper or another process: sessions, cluster ID and broker ID."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
-"""Opens a session with the store. Raises MetadataStoreError if that is impossible."""
+"""A function that opens a session with the store. Raises MetadataStoreError."""
 
 
 class CurrentSession(MetadataStore):
-    """A store that delegates to a broker's current `session`, which the owner replaces after an expiry.
-    Operations that must end with their session (a controller's writes, essential watches) use the session
+    """A store that delegates to a broker's current `session`, which its owner replaces after it expires.
+    Operations that must not continue in another session, such as a controller's writes, use the session
     itself.
     """
 
@@ -56,7 +56,7 @@ class CurrentSession(MetadataStore):
 
 
 class SharedStore:
-    """Opens sessions by `connect`: the first one, and a new one after each expiry."""
+    """The shared store of a cluster. `connect` opens the first session, and a new one after each expiry."""
 
     is_shared: Literal[True] = True
 
@@ -83,8 +83,8 @@ class SharedStore:
         return StoreConnection(store, cluster_id, may_lack_topics=False)
 
     async def leave(self) -> None:
-        """End the session, and with it the registration, before the other parts of the broker stop, because
-        new leaders wait for a registered replica that was recently caught up.
+        """End the session and the registration. This precedes other shutdown work, because new leaders wait
+        for registered replicas that were recently caught up.
         """
         session, self._session = self._session, None
         if session is not None:
@@ -96,7 +96,7 @@ class SharedStore:
 
 async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
     """Generate a unique broker ID from the version of /brokers/seqid, which each write increments. The ID is
-    kept in meta.properties.
+    then stored in meta.properties.
     """
     if not config.bool("broker.id.generation.enable"):
         raise StartupError("broker.id is missing, and broker.id.generation.enable=false")
@@ -105,7 +105,6 @@ async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> Non
 
 
 async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
-    """Return the cluster ID. The first broker of the cluster writes it."""
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
     except stores.NoNode:

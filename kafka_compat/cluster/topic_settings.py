@@ -1,5 +1,5 @@
-"""Application of stored topic settings to logs: all at startup, and one topic when its partitions are added
-here or its settings change.
+"""Application of stored topic settings to logs: for all topics at startup, and for one topic when this broker
+gets a replica of it or its settings change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Used for unreadable settings: the broker's defaults could delete a compacted topic's records."""
+"""Settings of a topic whose settings are unreadable, because the defaults could delete compacted records."""
 
 
 class TopicSettings:
-    """Reads topic settings, and applies them to logs, as well as changes that the feed reports."""
+    """Topic settings, which are read from the store and applied to logs. Changes come from the feed."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class TopicSettings:
                 self._know(change.topic, change.settings)
                 self._configure(change.topic)
             elif change.is_of_broker:
-                # Apply to every log whose topic does not override the setting.
+                # The broker's defaults apply to all topics that do not override them.
                 for name in list(self._metadata.topics):
                     self._configure(name)
 
     async def read_all(self) -> None:
-        """Read the topics' own settings, before any log is opened."""
+        """Read the settings of all topics. Call this before any log is opened."""
         try:
             topics = await self._store.children(znodes.TOPICS)
         except NoNode:
@@ -71,8 +71,8 @@ class TopicSettings:
         self._replicas.quotas.configure_topic(topic, {})
 
     async def _stored(self, topic: str) -> dict[str, str] | None:
-        """The stored settings; None if there are none. For a malformed node, the previous settings, or
-        otherwise settings that delete nothing.
+        """Read the stored settings. Return None if there are none. If the node is malformed, return the
+        previous settings or, if they are unknown, settings that delete nothing.
         """
         path = znodes.config_path("topics", topic)
         try:
@@ -101,15 +101,15 @@ class TopicSettings:
                 held.configure(config, self.overrides.min_isr(topic, partition))
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Read the settings of topics that are new on this broker, before their logs are created.
+        """Read the settings of topics that are new on this broker. Call this before their logs are created.
 
-        Reads without a response are retried, as in Kafka, as long as this broker runs: the controller does
-        not repeat its request.
+        As in Kafka, reads without a response are retried as long as this broker runs, because the controller
+        does not repeat its request.
         """
         for topic in topics:
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
-                # Settings that were read meanwhile, after a notice or another request, are newer.
+                # Keep settings that another task has since read, because they are newer.
                 if topic not in self.overrides:
                     self._know(topic, stored or {})
 

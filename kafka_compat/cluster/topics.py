@@ -1,9 +1,9 @@
-"""Creation, extension and deletion of topics. This broker writes requests to the store, the controller
-carries them out, and UpdateMetadata reports the results.
+"""Creation, extension and deletion of topics. This broker writes changes to the store, the controller carries
+them out, and UpdateMetadata reports the results.
 
-Only the controller accepts client requests, as in Kafka with ZooKeeper: other brokers respond NOT_CONTROLLER.
-Topics that are created automatically are written by the broker that receives the request. All methods raise
-KafkaError with the error of the client's response. `charge` is called after all checks.
+As in Kafka with ZooKeeper, only the controller accepts client requests; other brokers respond NOT_CONTROLLER.
+The broker that receives a request for a missing topic creates it automatically. All methods raise KafkaError
+with the error of the client's response. `charge` is called after all checks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""Maximum wait for a deletion, sufficient if all brokers concerned are online."""
+"""Maximum time in seconds to wait for a deletion, which is sufficient if all brokers are online."""
 
 
 class Topics:
@@ -50,7 +50,7 @@ class Topics:
         *,
         may_have_peers: bool,
     ) -> None:
-        """`may_have_peers`: other brokers may join, and internal topics wait for them."""
+        """`may_have_peers` is true if other brokers may join. Internal topics then wait for these brokers."""
         self._config = context.config
         self._store = context.store
         self._metadata = context.metadata
@@ -58,28 +58,27 @@ class Topics:
         self._replicas = replicas
         self._may_have_peers = may_have_peers
         self.lock = asyncio.Lock()
-        """Held while this broker writes topics to the store."""
+        """Lock that is held while this broker writes topics to the store."""
         self._metadata_changed = asyncio.Event()
         self._metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Wake the tasks that wait for a metadata change."""
         self._metadata_changed.set()
         self._metadata_changed = asyncio.Event()
 
     async def until_brokers(self, count: int) -> None:
-        """Wait, without a limit, until this many brokers are registered."""
+        """Wait, without a time limit, until this many brokers are registered."""
         while len(self._metadata.brokers) < count:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Let the controller query this broker's online replicas (KIP-112). Raises MetadataStoreError."""
+        """Report a failed log directory to the controller (KIP-112). Raises MetadataStoreError."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
 
     def forget_leaders(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Report to clients that these partitions have no leader, since no other broker can become leader."""
+        """Report to clients that these partitions have no leader. No other broker can become leader."""
         local, change = self._metadata.local_id, self._metadata.change()
         for name, index in lost:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
@@ -100,8 +99,8 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Return the topic, created with the broker's defaults if it is missing (auto.create.topics.enable).
-        If several brokers do this at once, only one creates the topic.
+        """Return the topic. A missing topic is created with the broker's defaults
+        (auto.create.topics.enable). If several brokers do this at the same time, only one creates the topic.
         """
         known = self._metadata.topics.get(name)
         if known is not None:
@@ -121,9 +120,9 @@ class Topics:
         return self._metadata.topics[name]
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
-        """Return an internal topic, created if it is missing. As in Kafka, it is created with the replication
-        factor of its setting or not at all, so that a first broker does not keep the only replica of the
-        offsets. A standalone broker does not wait for others.
+        """Return an internal topic, and create it if it is missing. As in Kafka, creation fails if there are
+        fewer brokers than the configured replication factor, so that the first broker of a cluster does not
+        store the only replica of the offsets. A standalone broker does not wait for other brokers.
         """
         brokers_max = INT32_MAX if self._may_have_peers else 1
         internal = topic_rules.internal_topic(self._config, name, brokers_max)
@@ -143,7 +142,7 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Create a topic, and return when it has leaders. Raises KafkaError for the client's response."""
+        """Create a topic, and return when all partitions have leaders. Raises KafkaError."""
         await self._check_controller()
         return await self._make(
             name,
@@ -169,7 +168,7 @@ class Topics:
     ) -> TopicMetadata:
         async with self.lock:
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # One request may contain two names that collide, before either is in the metadata.
+                # Read the store: the metadata may not contain a colliding topic of the same request yet.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(
@@ -194,7 +193,7 @@ class Topics:
         return created
 
     async def _check_resources(self, topic: TopicMetadata) -> None:
-        """Delete a new topic for whose logs this process lacks descriptors."""
+        """Delete a new topic and raise KafkaError if this process has too few descriptors for its logs."""
         for partition in topic.partitions:
             refusal = self._replicas.refusal(topic.name, partition.partition)
             if isinstance(refusal, OutOfResources):
@@ -204,7 +203,7 @@ class Topics:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
 
     async def _malformed_node(self, name: str) -> MalformedNode | None:
-        """The first malformed node of a topic; None if a node is missing, as for a new topic."""
+        """Return the first malformed node of a topic, or None if all nodes are valid or one is missing."""
         try:
             data, _ = await self._store.get(znodes.topic_path(name))
             for index in znodes.decode_topic(name, data).replicas:
@@ -230,14 +229,14 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # Retry: meanwhile, the deleted topic's settings were deleted, or another client wrote some.
+                # Retry if the settings were deleted with an earlier topic, or another client wrote settings.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
                     continue
                 if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
-                        # An attempt whose response was lost has created the topic.
+                        # An earlier attempt, whose response was lost, has created the topic.
                         return
                     problem = f"Topic '{state.name}' already exists."
                     raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
@@ -251,7 +250,6 @@ class Topics:
             return False
 
     async def _extend(self, state: TopicState, version: int) -> None:
-        """Write additional partitions for a topic whose node has this version. Raises BadVersion."""
         path, data = znodes.topic_path(state.name), znodes.encode_topic(state)
         has_lost = False
         while True:
@@ -304,7 +302,7 @@ class Topics:
         await self._until(lambda: self._all_led(name, count), timeout_ms)
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
-        """Request a topic's deletion, and return when it is deleted."""
+        """Request the deletion of a topic, and return when the topic is deleted."""
         await self._check_controller()
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -317,15 +315,15 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait until a topic with this name may be created again. Brokers remove a topic before its nodes are
-        deleted, and Kafka responds in between, so clients that delete and recreate topics may get
-        TOPIC_ALREADY_EXISTS.
+        """Wait until a topic with this name may be created. Brokers remove a topic before its nodes are
+        deleted. Kafka responds before the nodes are deleted, and a client that then recreates the topic may
+        get TOPIC_ALREADY_EXISTS.
         """
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):
                 seen = asyncio.Event()
                 while True:
-                    # Read until NoNode: `exists` would leave a watch for the next topic with this name.
+                    # Use `get` rather than `exists`, which would set a watch for the next topic of this name.
                     await self._store.get(znodes.topic_path(name), lambda _: seen.set())
                     await seen.wait()
                     seen.clear()
@@ -335,7 +333,7 @@ class Topics:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
-        """Return the topic once this many partitions have leaders."""
+        """Wait until this many partitions have leaders, and return the topic."""
         await self._until(lambda: self._all_led(name, partition_count))
         return self._metadata.topics[name]
 

@@ -1,5 +1,5 @@
-"""ZooKeeper sessions, as set by zookeeper.*: connection string, SASL, TLS, and the ACLs of the broker's
-nodes.
+"""ZooKeeper sessions with the zookeeper.* settings: connection string, SASL, TLS, and the ACLs of the
+broker's nodes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
-    """The function that opens sessions by zookeeper.*. The first call raises ConfigError for bad settings."""
+    """Return a function that opens sessions. Its first call raises ConfigError if settings are invalid."""
     hosts = config.str("zookeeper.connect") or ""
     session_timeout_ms = config.int("zookeeper.session.timeout.ms")
     connection_timeout = config.get("zookeeper.connection.timeout.ms")
@@ -45,7 +45,7 @@ _EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSW
 
 
 def store_security(config: BrokerConfig) -> StoreSecurity:
-    """Session security, read from the files in the settings. Raises ConfigError."""
+    """Read the security of sessions from the settings and their files. Raises ConfigError."""
     login = _login(config)
     has_certificate = False
     security = OPEN._replace(login=login)
@@ -88,7 +88,7 @@ def _login(config: BrokerConfig) -> DigestLogin | None:
     except OSError as error:
         raise ConfigError(name, value, f"the file cannot be read: {error.strerror or error}") from error
     if not modules:
-        # Ignore the file: it may exist for other Java programs.
+        # Ignore a file without this section, because it may exist for other programs.
         return None
     if not config.bool(_ENABLE):
         reason = f"a login for ZooKeeper is configured in {where}"

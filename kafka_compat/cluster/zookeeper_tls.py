@@ -1,8 +1,8 @@
-"""TLS connections to ZooKeeper, as set by zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable is
-set.
+"""TLS connections to ZooKeeper with the zookeeper.ssl.* settings. The module is imported only if
+zookeeper.ssl.client.enable is true.
 
-Each connection loads the current certificate files. If the files are unusable, the previous certificates stay
-in use.
+Each new connection uses the current certificate files. If the files are unusable, the previous certificates
+are used.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _PREFIX: Final = "zookeeper."
 _NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
 _SETTING: Final = re.compile(r"(?<![\w.])ssl\.(?=[a-z])")
 _HOST_NAME_MISMATCH: Final = (62, 64)
-"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+"""The OpenSSL error numbers X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 
 
 class ZooKeeperTls:
-    """Wraps connections to ZooKeeper in TLS."""
+    """TLS for connections to ZooKeeper."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Read the stores. Raises ConfigError."""
+        """Read the key store and the trust store. Raises ConfigError."""
         self._settings = _settings(config)
         self._context = self._read()
         self._problem = ""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """See StoreSecurity.tls."""
+        """Perform the TLS handshake of a connection (see `StoreSecurity.tls`)."""
         context = self._now()
         try:
             wrapped = context.client.wrap_socket(connection, server_hostname=host)
@@ -62,8 +62,8 @@ class ZooKeeperTls:
         return wrapped
 
     def explain(self, error: OSError) -> OSError:
-        """The exception for a TLS error after the handshake: with TLS 1.3, servers check this broker's
-        certificate only then.
+        """Return the exception to raise for a TLS error after the handshake. With TLS 1.3, servers check this
+        broker's certificate after the handshake.
         """
         if not isinstance(error, ssl.SSLError):
             return error
@@ -135,7 +135,7 @@ def _verifies(config: BrokerConfig) -> bool:
     name = "zookeeper.ssl.endpoint.identification.algorithm"
     given = (config.str(name) or "").strip()
     if given.lower() not in ("", "https", "false"):
-        # Kafka treats any value other than HTTPS as a request to skip hostname verification.
+        # Reject other values, which in Kafka disable hostname verification.
         expected = "expected HTTPS, or no value to disable hostname verification"
         raise ConfigError(name, given, "unknown algorithm", expected)
     return given.lower() == "https"
@@ -153,7 +153,7 @@ def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
     kind = _kind(config, "zookeeper.ssl.keystore.type", location)
     password = _secret(config, "zookeeper.ssl.keystore.password")
     if kind == "PEM":
-        # For a PEM file, this is the key's password.
+        # For a PEM file, this setting is the password of the private key.
         return KeyStoreSettings(kind, location, None, password, None, None)
     return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
 
@@ -168,7 +168,7 @@ def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:
-    """The type of a store. By default ZooKeeper uses the file name, and this broker the content."""
+    """Return the type of a store, by default from its content. ZooKeeper uses the file name instead."""
     given = config.str(name)
     if given:
         if given.upper() not in ("PEM", "JKS", "PKCS12"):
@@ -204,7 +204,9 @@ def _suites(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _in_zookeepers_terms(error: ConfigError, settings: TlsSettings) -> ConfigError:
-    """Translate a setting ssl.X to zookeeper.ssl.X. For PEM files the key password is the store's."""
+    """Translate the setting names in an error from ssl.X to zookeeper.ssl.X. For PEM files, the key password
+    is the password of the store.
+    """
     is_pem = settings.key_store is not None and settings.key_store.type == "PEM"
 
     def renamed(text: str) -> str:

@@ -1,8 +1,8 @@
-"""The setting authorizer.class.name and the settings of that authorizer, which in Kafka belong to the
-plug-in.
+"""The setting authorizer.class.name and the settings of its authorizer, which belong to a plug-in in Kafka.
 
-No code is loaded by name: the names of Kafka's own authorizers select the built-in one, which decides as they
-do, and all other names are rejected. A broker that ignored the setting would allow every request.
+No code is loaded by name. The names of Kafka's own authorizers select the built-in authorizer, which makes
+the same decisions, and all other names are rejected. A broker that ignored the setting would allow every
+request.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ CLASSES: Final = (
     "kafka.security.auth.SimpleAclAuthorizer",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
-"""With ZooKeeper; the name before Kafka 2.4; with KRaft."""
+"""The names with ZooKeeper, before Kafka 2.4, and with KRaft."""
 
 OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
-"""Settings of the authorizer alone, which Kafka's brokers do not know."""
+"""Settings of the authorizer that Kafka's brokers themselves do not know."""
 
 
 class AuthorizerSettings(NamedTuple):
@@ -34,7 +34,7 @@ class AuthorizerSettings(NamedTuple):
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """The authorizer's settings; None without an authorizer. Raises ConfigError."""
+    """Return the authorizer's settings, or None without an authorizer. Raises ConfigError."""
     name = settings.get(CLASS, "").strip()
     if not name:
         return None

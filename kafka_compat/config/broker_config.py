@@ -1,4 +1,4 @@
-"""The settings of one broker: from its files, overridden by AlterConfigs (KIP-226)."""
+"""The settings of one broker: those from its files, overridden by those from AlterConfigs (KIP-226)."""
 
 import os
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Equivalent settings in different units, in order of precedence. Setting any of them dynamically overrides
-#: the others, so that a dynamic log.retention.hours takes precedence over a static log.retention.ms.
+#: Settings of the same value in different units, in order of precedence. If any of them is set dynamically,
+#: it overrides all others: a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -43,7 +43,7 @@ _CLEANER_BYTES = 1024 * 1024
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
-#: Settings in KRaft configurations that do not apply to a ZooKeeper-mode broker.
+#: Settings in KRaft configurations that do not apply to a broker in ZooKeeper mode.
 _KRAFT_PREFIXES = (
     "controller.quorum.",
     "metadata.log.",
@@ -56,39 +56,39 @@ _KRAFT_NAMES = frozenset(
 )
 
 
-#: Settings of Kafka's AclAuthorizer, which can use a separate ZooKeeper.
+#: Settings of Kafka's AclAuthorizer, which can use a separate ZooKeeper ensemble.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
-#: Settings of protocols introduced after Kafka 3.9, which are not in the table.
+#: Settings introduced after Kafka 3.9, which are not in the table.
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
 
 def is_of_kraft(name: str) -> bool:
-    """Whether the setting applies only to brokers and controllers in KRaft mode."""
+    """Return whether the setting applies only to brokers and controllers in KRaft mode."""
     return name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
 
 
 class BrokerConfig(TypedValues):
-    """Settings by Kafka's names; `int("num.partitions")` and similar calls return the effective value, at
-    dictionary speed.
+    """Settings by Kafka's names. `int("num.partitions")` and similar calls return the effective value as fast
+    as a dictionary does.
 
     Values are those of `static` (files, environment, command line), overridden by `dynamic_default` (all
-    brokers of the cluster) and by `dynamic_broker` (this broker). Callers see changes at the next call.
+    brokers of the cluster), and then by `dynamic_broker` (this broker). Later calls return changed values.
     """
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        # Treat these two names as synonyms, as defined by KIP-500.
+        # These two names are synonyms, as defined by KIP-500.
         for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
             if synonym in self.static:
                 self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.revision = 0
-        """Number that changes whenever values have changed."""
+        """A number that changes whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
-        """Settings whose value would differ if their file were UTF-8, with their places."""
+        """The places of settings whose value would be different if their file were UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -97,11 +97,11 @@ class BrokerConfig(TypedValues):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration with these properties. Raises ConfigError for an invalid value."""
+        """Return the configuration with these properties. Raises ConfigError for an invalid value."""
         return cls(properties)
 
     def get(self, name: str) -> Value:
-        """The effective value. Raises KeyError for an unknown name."""
+        """Return the effective value. Raises KeyError for an unknown name."""
         try:
             return self._values[name]
         except KeyError:
@@ -111,25 +111,27 @@ class BrokerConfig(TypedValues):
             return value
 
     def is_set(self, name: str) -> bool:
-        """Whether a value was configured, rather than a default of Kafka or kafka-compat."""
+        """Return whether a value was configured, rather than being a default of Kafka or kafka-compat."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
     def for_listener(self, listener_name: str) -> ListenerConfig:
-        """The settings of one listener."""
+        """Return the settings of one listener."""
         return ListenerConfig(self, listener_name)
 
     def unknown_with_guess(self, name: str) -> str:
-        """An unknown setting's name, with the probably intended name."""
+        """Return the name of an unknown setting, with the name that was probably intended."""
         import difflib
 
         if with_right_case(name) != name:
             return f"{name} (did you mean {with_right_case(name)}?)"
-        likely = difflib.get_close_matches(name, [*self._keys, *AUTHORIZER_SETTINGS], 1, 0.8)
+        likely = difflib.get_close_matches(
+            name, [*self._keys, *dynamic_only_keys(), *AUTHORIZER_SETTINGS], 1, 0.8
+        )
         return f"{name} (did you mean {likely[0]}?)" if likely else name
 
     @property
     def without_effect(self) -> list[str]:
-        """The configured settings that have no effect in this version, except those of KRaft."""
+        """Return the configured settings that have no effect in this version, except those for KRaft."""
         return [
             name
             for name, value in self.static.items()
@@ -145,17 +147,17 @@ class BrokerConfig(TypedValues):
 
     @property
     def broker_id(self) -> int:
-        """This broker's id; if broker.id is -1, the first id that Kafka would generate."""
+        """This broker's ID. If broker.id is -1, the first ID that Kafka would generate."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
     @property
     def has_broker_id(self) -> bool:
-        """Whether a broker id was configured, or taken from the log directories."""
+        """Whether a broker ID was configured, or taken from the log directories."""
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
     def adopt_broker_id(self, broker_id: int) -> None:
-        """Use the id stored in the log directories if none was configured."""
+        """Use the ID stored in the log directories if none was configured."""
         for name in ("broker.id", "node.id"):
             self.static[name] = str(broker_id)
             self._values[name] = broker_id
@@ -163,20 +165,20 @@ class BrokerConfig(TypedValues):
     @property
     def log_dirs(self) -> list[str]:
         """The log directories as absolute paths, at least one."""
-        # As in Kafka, an empty value counts as set. It usually comes from an unset template variable.
+        # As in Kafka, an empty value counts as set. It usually comes from an undefined template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
-        """The addresses to bind, without KRaft's controller listeners, which do not apply here."""
+        """The addresses to bind, except for KRaft's controller listeners, which do not apply here."""
         text = self.str("listeners") or ""
         return self._without_controllers("listeners", text)
 
     @cached_property
     def advertised_listeners(self) -> dict[str, tuple[str, int]]:
-        """Maps listener names to the (host, port) advertised to clients. For a missing listener, a client
+        """Maps listener names to the host and port advertised to clients. For a missing listener, a client
         gets the address to which it connected (Kafka would advertise its own host name).
         """
         text = self.str("advertised.listeners") or ""
@@ -185,8 +187,8 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """The listeners in `text` except controller listeners. KRaft files include them; with Kafka 3.9 and
-        later, also among the advertised listeners.
+        """Return the listeners in `text`, except for controller listeners. KRaft configurations include them,
+        and since Kafka 3.9 also among the advertised listeners.
         """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
@@ -202,8 +204,8 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener between brokers: inter.broker.listener.name, otherwise the listener of
-        security.inter.broker.protocol, otherwise the first listener.
+        """The name of the listener for traffic between brokers: inter.broker.listener.name, otherwise the
+        listener of security.inter.broker.protocol, otherwise the first listener.
         """
         name = self.str("inter.broker.listener.name")
         if not name and self.is_set("security.inter.broker.protocol"):
@@ -212,13 +214,13 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_security_protocol(self) -> str:
-        """The security protocol between brokers."""
+        """The security protocol for traffic between brokers."""
         name = self.inter_broker_listener
         return next(listener.security_protocol for listener in self.listeners if listener.name == name)
 
     @property
     def delegation_token_key(self) -> str | None:
-        """The key from which delegation token secrets are derived, by its current or former setting name;
+        """The key that signs delegation tokens, from the setting with the current name or the former name;
         None if tokens are disabled.
         """
         key = self.str("delegation.token.secret.key")
@@ -226,7 +228,7 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def connections_per_ip_overrides(self) -> dict[str, int]:
-        """max.connections.per.ip.overrides, `host:limit,…`, by host."""
+        """max.connections.per.ip.overrides (`host:limit,…`): maps hosts to limits."""
         text = self.str("max.connections.per.ip.overrides") or ""
         overrides = {}
         for item in filter(None, (item.strip() for item in text.split(","))):
@@ -242,8 +244,8 @@ class BrokerConfig(TypedValues):
         return overrides
 
     def duration_ms(self, name: str) -> int:
-        """A duration configurable in several units, by the name of its setting in milliseconds:
-        log.retention.ms, log.roll.ms, log.roll.jitter.ms. -1, or a negative number in any unit, means
+        """Return a duration that can be configured in several units. `name` is the setting in milliseconds:
+        log.retention.ms, log.roll.ms or log.roll.jitter.ms. -1, or a negative number in any unit, means
         unlimited.
         """
         group = next(group for group in UNIT_GROUPS if group[0] == name)
@@ -254,21 +256,23 @@ class BrokerConfig(TypedValues):
         raise AssertionError(f"{group[-1]} has a default")
 
     def internal_replication_factor(self, name: str, brokers: int) -> int:
-        """offsets.topic.replication.factor and similar settings, limited to the number of brokers: a single
-        broker serves groups without configuration (Kafka waits until a third broker joins).
+        """Return offsets.topic.replication.factor or a similar setting, limited to the number of brokers. A
+        single broker can therefore serve groups without configuration (Kafka waits until a third broker
+        joins).
         """
         return max(1, min(self.int(name), brokers))
 
     def key(self, name: str) -> ConfigKey | None:
-        """The definition of a broker setting; None for an unknown name."""
+        """Return the definition of a broker setting, or None for an unknown name."""
         return self._keys.get(name)
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
-        """Replace the AlterConfigs settings of all brokers and of this broker, and return the names of
-        changed settings. Raises ConfigError, without changes, if a setting or a combination is invalid.
+        """Replace the AlterConfigs settings of all brokers and of this broker, and return the names of the
+        changed settings. If a setting or a combination is invalid, raises ConfigError and changes nothing.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # Return early in the common case at startup: comparing all values takes longer than reading them.
+            # Return early in the most frequent case at startup: comparing values takes longer than reading
+            # them.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
@@ -281,7 +285,7 @@ class BrokerConfig(TypedValues):
         return changed
 
     def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration with these dynamic settings. Raises ConfigError if they are invalid."""
+        """Return the configuration with these dynamic settings. Raises ConfigError if they are invalid."""
         texts = dict(self.static)
         for layer in (default, broker):
             for name, text in layer.items():
@@ -309,7 +313,7 @@ class BrokerConfig(TypedValues):
         return values
 
     def _check(self) -> None:
-        """Check rules that involve several settings."""
+        """Check the rules that involve several settings."""
         if not self.log_dirs:
             setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
             raise ConfigError(
@@ -370,8 +374,10 @@ class BrokerConfig(TypedValues):
 
 
 def _is_built(name: str) -> bool:
-    """Whether a name is derived from a listener, belongs to a plug-in, or was introduced by a later Kafka."""
+    """Return whether a name is derived from a listener, belongs to a plug-in, is newer than Kafka 3.9, or
+    belongs to a setting that Kafka accepts only by AlterConfigs.
+    """
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name
     prefixes = ("rsm.config.", "rlmm.config.", _OF_ITS_STORE, *_NEWER_PREFIXES)
-    return name.startswith(prefixes) or name in AUTHORIZER_SETTINGS
+    return name.startswith(prefixes) or name in AUTHORIZER_SETTINGS or name in dynamic_only_keys()

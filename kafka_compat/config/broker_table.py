@@ -1,17 +1,17 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
 
-Columns: name, type, default, importance, update mode (read-only: at startup; per-broker and cluster-wide:
-also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule for values,
-and after ` # ` the documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]` bounds or
--1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default `null`
-means no default, `""` the empty string.
+Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
+cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule
+for values, and after ` # ` the documentation. Rules: `[low,...,high]` bounds, either of which may be missing;
+`-1|[...]` bounds or -1; `one-of:`; `any-case:`; `version` (a metadata version such as 3.9-IV0); `non-empty`.
+The default `null` means no default, and `""` the empty string.
 
-Effects: `works`; `listener`, works and may be set for one listener, as listener.name.L.X; `stored`, accepted,
-stored and reported, with a warning in the log; `unneeded`, the same without a warning, for threads, buffers
-and Java libraries that this broker does not have.
+Effects: `works`; `listener`, which works and may be set for one listener, as listener.name.L.X; `stored`,
+which is accepted, stored and reported, with a warning in the log; `unneeded`, the same without a warning, for
+threads, buffers and Java libraries that this broker does not have.
 
-Documentation: what the setting controls, the unit, the effect of the default. Settings without effect, and
-broker-wide defaults of a topic setting that has documentation, need none.
+The documentation states what the setting controls, its unit, and the effect of its default. It may be missing
+for a setting without effect, and for the broker-wide default of a topic setting that has documentation.
 """
 
 BROKER_TABLE = """
@@ -43,13 +43,13 @@ remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 medium cl
 remote.log.manager.fetch.quota.window.num int 11 medium read-only stored [1,...]
 remote.log.manager.fetch.quota.window.size.seconds int 1 medium read-only stored [1,...]
 remote.fetch.max.wait.ms int 500 medium cluster-wide stored [1,...]
-zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker runs alone and keeps its metadata itself.
+zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker runs alone and stores its metadata itself.
 zookeeper.session.timeout.ms int 18000 high read-only works # Time in milliseconds without contact after which ZooKeeper ends the broker's session and the cluster treats the broker as failed.
 zookeeper.connection.timeout.ms int null high read-only works # Maximum time in milliseconds to establish the first connection to ZooKeeper before startup is aborted. Unset: zookeeper.session.timeout.ms.
-zookeeper.set.acl boolean false high read-only works # Whether only the identity that created a node in ZooKeeper may change the node. false: any ZooKeeper client may.
+zookeeper.set.acl boolean false high read-only works # Whether nodes in ZooKeeper may be changed only by the identity that created them. false: any ZooKeeper client may change them.
 zookeeper.max.in.flight.requests int 10 high read-only stored [1,...]
-zookeeper.ssl.client.enable boolean false medium read-only works # Whether connections to ZooKeeper use TLS. false: plaintext.
-zookeeper.clientCnxnSocket string null medium read-only works # Java socket class for connections with TLS, accepted for compatibility: org.apache.zookeeper.ClientCnxnSocketNetty is the only valid value.
+zookeeper.ssl.client.enable boolean false medium read-only works # Whether connections to ZooKeeper use TLS. false: connections are unencrypted.
+zookeeper.clientCnxnSocket string null medium read-only works # Java class for ZooKeeper connections with TLS, accepted for compatibility. Only org.apache.zookeeper.ClientCnxnSocketNetty is valid.
 zookeeper.ssl.keystore.location string null medium read-only works # File with the certificate and private key that the broker presents to ZooKeeper. Unset: no certificate is presented.
 zookeeper.ssl.keystore.password password null medium read-only works # Password of the ZooKeeper key store or, with PEM, of the private key.
 zookeeper.ssl.keystore.type string null medium read-only works # Format of the ZooKeeper key store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
@@ -59,23 +59,23 @@ zookeeper.ssl.truststore.type string null medium read-only works # Format of the
 zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper if zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
 zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the version in zookeeper.ssl.protocol.
 zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for ZooKeeper, by Java's or OpenSSL's names. Unset: the defaults of OpenSSL.
-zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # HTTPS verifies that ZooKeeper's certificate contains the host name in zookeeper.connect. Empty: host names are not verified.
-zookeeper.ssl.crl.enable boolean false low read-only works # Whether certificate revocation lists are checked. Not supported: true aborts startup.
-zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revocation is checked with OCSP. Not supported: true aborts startup.
-broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains an ID from ZooKeeper. false: a broker without a broker.id does not start.
+zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # Verification of host names in ZooKeeper's certificate. HTTPS: it must contain the host name in zookeeper.connect. Empty: host names are not verified.
+zookeeper.ssl.crl.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with revocation lists. Not supported: true aborts startup.
+zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with OCSP. Not supported: true aborts startup.
+broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains an ID from ZooKeeper. false: such a broker does not start.
 reserved.broker.max.id int 1000 medium read-only works [0,...] # Highest broker.id that may be configured while ID generation is enabled; generated IDs are greater.
-broker.id int -1 high read-only works # ID of this broker, unique in the cluster. -1: ZooKeeper generates one, or, without ZooKeeper, reserved.broker.max.id + 1 is used.
+broker.id int -1 high read-only works # ID of this broker, unique in the cluster. -1: ZooKeeper generates an ID; without ZooKeeper, the ID is reserved.broker.max.id + 1.
 message.max.bytes int 1048588 high cluster-wide works [0,...]
 num.io.threads int 8 high cluster-wide unneeded [1,...]
 num.replica.alter.log.dirs.threads int null high read-only unneeded
 background.threads int 10 high cluster-wide unneeded [1,...]
-request.timeout.ms int 30000 high read-only works # Timeout in milliseconds of requests to other brokers about transactions, groups and offsets.
+request.timeout.ms int 30000 high read-only works # Timeout of requests to other brokers about transactions, groups and offsets, in milliseconds.
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
 authorizer.class.name string "" low read-only works # Class name of one of Kafka's authorizers, to enable the built-in authorizer. Empty: every request is allowed.
 early.start.listeners string null high read-only stored
 broker.rack string null medium read-only works # Rack or availability zone of the broker, used to spread replicas and to serve consumers from nearby replicas. Unset: the broker has no rack.
-controlled.shutdown.max.retries int 3 medium read-only works # Maximum number of attempts to move leadership to other brokers before the broker shuts down regardless.
+controlled.shutdown.max.retries int 3 medium read-only works # Maximum number of attempts to move leadership to other brokers. After the last attempt, the broker shuts down even if it still leads partitions.
 controlled.shutdown.retry.backoff.ms long 5000 medium read-only works # Time in milliseconds between attempts to move leadership to other brokers at shutdown.
 controlled.shutdown.enable boolean true medium read-only works # Whether a broker moves leadership to other brokers before it shuts down. false: new leaders are elected only after its session has ended.
 delete.topic.enable boolean true high read-only works # Whether clients may delete topics. false: DeleteTopics fails with TOPIC_DELETION_DISABLED.
@@ -83,15 +83,15 @@ compression.type string producer high cluster-wide works one-of:uncompressed,zst
 compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
 compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
 compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
-max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, less useful sessions are evicted, or clients fetch without a session.
+max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, idle or smaller sessions are evicted, or clients fetch without a session.
 fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in bytes of a fetch response. The first batch is returned even if it is larger.
-max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response; clients continue from a cursor.
+max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response. Clients request further partitions with a cursor.
 unstable.api.versions.enable boolean false high internal stored
 unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
 process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works # Name of broker.id in KRaft mode, accepted as a synonym.
+node.id int -1 high read-only works # Synonym of broker.id, which is its name in KRaft mode.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only stored
 broker.session.timeout.ms int 9000 medium read-only stored
@@ -110,59 +110,59 @@ eligible.leader.replicas.enable boolean false high read-only stored
 zookeeper.metadata.migration.min.batch.size int 200 medium internal stored [1,...]
 listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker binds, as NAME://HOST:PORT, separated by commas. By default, only clients on this machine can connect.
 advertised.listeners string null high per-broker works # Addresses that the broker advertises to clients, in the format of listeners. Unset: each client receives the address to which it connected.
-listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener name, as NAME:PROTOCOL. By default, each protocol's name is mapped to that protocol.
+listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener, as NAME:PROTOCOL. By default, listeners are named after their protocols.
 control.plane.listener.name string null high read-only stored
-socket.send.buffer.bytes int 102400 high read-only works # Size in bytes of the send buffer of client sockets (SO_SNDBUF). -1: chosen by the operating system.
-socket.receive.buffer.bytes int 102400 high read-only works # Size in bytes of the receive buffer of client sockets (SO_RCVBUF). -1: chosen by the operating system.
+socket.send.buffer.bytes int 102400 high read-only works # Size of the send buffers of client sockets (SO_SNDBUF), in bytes. -1: the operating system chooses the size.
+socket.receive.buffer.bytes int 102400 high read-only works # Size of the receive buffers of client sockets (SO_RCVBUF), in bytes. -1: the operating system chooses the size.
 socket.request.max.bytes int 104857600 high read-only works [1,...] # Maximum size in bytes of a request. The broker closes the connection of a client that sends a larger request.
 socket.listen.backlog.size int 50 medium read-only stored [1,...]
-max.connections.per.ip int 2147483647 medium cluster-wide works [0,...] # Maximum number of connections from one IP address; excess connections are closed. The default is no limit.
-max.connections.per.ip.overrides string "" medium cluster-wide works # Limits that replace max.connections.per.ip for particular addresses, as HOST:LIMIT,HOST:LIMIT. Empty: no exceptions.
+max.connections.per.ip int 2147483647 medium cluster-wide works [0,...] # Maximum number of connections from one IP address. Additional connections are closed. The default is no limit.
+max.connections.per.ip.overrides string "" medium cluster-wide works # Limits that replace max.connections.per.ip for individual addresses, as HOST:LIMIT,HOST:LIMIT. Empty: no exceptions.
 max.connections int 2147483647 medium cluster-wide works [0,...] # Maximum number of open connections. At the limit, new clients wait until a connection closes. The default is no limit.
-max.connection.creation.rate int 2147483647 medium cluster-wide works [0,...] # Maximum number of new connections per second; excess connections wait. The default is no limit.
+max.connection.creation.rate int 2147483647 medium cluster-wide works [0,...] # Maximum number of new connections per second. Additional connections wait. The default is no limit.
 connections.max.idle.ms long 600000 medium read-only works # Time in milliseconds without a request after which a connection is closed.
-connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # Delay in milliseconds of the response to a failed authentication, to slow down password guessing.
+connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # Time in milliseconds by which the response to a failed authentication is delayed, to slow down password guessing.
 queued.max.requests int 500 high read-only unneeded [1,...]
 queued.max.request.bytes long -1 medium read-only works # Maximum memory in bytes for requests that are incomplete or waiting to be processed. At the limit, the broker stops reading from connections. -1: no limit.
 num.network.threads int 3 high cluster-wide unneeded [1,...]
-controller.socket.timeout.ms int 30000 medium read-only works # Timeout in milliseconds of requests between the controller and a broker.
-default.replication.factor int 1 medium read-only works # Replication factor of topics that are created without one, including automatically created topics.
-replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds that a follower may lag behind the end of the leader's log before it is removed from the in-sync replicas.
-replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds without a response after which a follower reconnects to its leader.
+controller.socket.timeout.ms int 30000 medium read-only works # Timeout of requests between the controller and a broker, in milliseconds.
+default.replication.factor int 1 medium read-only works # Replication factor of topics that are created without one, including auto-created topics.
+replica.lag.time.max.ms long 30000 high read-only works # Maximum time in milliseconds that an in-sync replica may lag behind the end of the leader's log. Then it is removed from the in-sync replicas.
+replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds that a follower waits for a response from its leader before it reconnects.
 replica.socket.receive.buffer.bytes int 65536 high read-only stored
-replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Maximum number of bytes that a follower requests per partition in one fetch. The first batch is returned even if it is larger.
+replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Maximum number of bytes for each partition in a follower's fetch request. The first batch is returned even if it is larger.
 replica.fetch.wait.max.ms int 500 high read-only works # Maximum time in milliseconds that the leader waits for replica.fetch.min.bytes before it responds to a follower.
 replica.fetch.backoff.ms int 1000 medium read-only works [0,...] # Time in milliseconds that a follower waits before it retries a failed fetch of a partition.
-replica.fetch.min.bytes int 1 high read-only works # Minimum number of bytes that the leader collects before it responds to a follower. By default, it responds as soon as a record arrives.
-replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Maximum number of bytes that a follower requests for all partitions in one fetch. The first batch is returned even if it is larger.
+replica.fetch.min.bytes int 1 high read-only works # Minimum number of bytes that the leader collects before it responds to a follower. The default 1 means that it responds as soon as a record arrives.
+replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Maximum number of bytes for all partitions in a follower's fetch request. The first batch is returned even if it is larger.
 num.replica.fetchers int 1 high cluster-wide works # Number of connections that a follower opens to each leader broker to fetch in parallel.
-replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works # Interval in milliseconds between writes of the high watermarks to disk.
+replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works # Interval in milliseconds at which the high watermarks are written to disk.
 fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 producer.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 delete.records.purgatory.purge.interval.requests int 1 medium read-only unneeded
-auto.leader.rebalance.enable boolean true high read-only works # Whether the controller periodically moves leadership back to preferred replicas. false: leadership moves back only with kafka-leader-election.
-leader.imbalance.per.broker.percentage int 10 high read-only works # Percentage of a broker's preferred partitions that other brokers may lead before the controller moves leadership back.
+auto.leader.rebalance.enable boolean true high read-only works # Whether the controller periodically moves leadership back to preferred replicas. false: only kafka-leader-election moves it back.
+leader.imbalance.per.broker.percentage int 10 high read-only works # Percentage of a broker's preferred partitions that other brokers may lead. Above this percentage, the controller moves leadership back.
 leader.imbalance.check.interval.seconds long 300 high read-only works [1,...] # Interval in seconds between the controller's checks for leader imbalance.
 unclean.leader.election.interval.ms long 300000 medium internal stored [1,...]
 unclean.leader.election.enable boolean false high cluster-wide works
-security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL # Security protocol that selects the listener for traffic between brokers. Not allowed together with inter.broker.listener.name.
+security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL # Security protocol of the listener for traffic between brokers. Not allowed together with inter.broker.listener.name.
 inter.broker.protocol.version string 3.9-IV0 medium read-only stored version
-inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener of security.inter.broker.protocol if that is set, else the first listener.
-replica.selector.class string null medium read-only works # org.apache.kafka.common.replica.RackAwareReplicaSelector lets consumers fetch from a replica in their rack. Unset: they fetch from the leader.
-group.min.session.timeout.ms int 6000 medium read-only works # Minimum session timeout in milliseconds of a group member; shorter timeouts are rejected.
-group.max.session.timeout.ms int 1800000 medium read-only works # Maximum session timeout in milliseconds of a group member; longer timeouts are rejected.
-group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that an empty group waits for more members before its first rebalance. Use 0 in tests.
-group.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group; further members are rejected. The default is no limit.
+inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener selected by security.inter.broker.protocol if that is set, otherwise the first listener.
+replica.selector.class string null medium read-only works # Class that selects the replica from which consumers fetch. org.apache.kafka.common.replica.RackAwareReplicaSelector: a replica in their rack. Unset: the leader.
+group.min.session.timeout.ms int 6000 medium read-only works # Minimum session timeout of a group member, in milliseconds. Members with a shorter timeout are rejected.
+group.max.session.timeout.ms int 1800000 medium read-only works # Maximum session timeout of a group member, in milliseconds. Members with a longer timeout are rejected.
+group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that the coordinator waits for more members after the first member joins an empty group. Use 0 in tests.
+group.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group. Additional members are rejected. The default is no limit.
 group.coordinator.rebalance.protocols list classic medium read-only stored one-of:consumer,classic,share,unknown
 group.coordinator.threads int 1 medium read-only unneeded [1,...]
 group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
 group.coordinator.new.enable boolean false medium internal stored
-offset.metadata.max.bytes int 4096 high read-only works # Maximum size in bytes of the metadata in an offset commit.
+offset.metadata.max.bytes int 4096 high read-only works # Maximum size of the metadata in an offset commit, in bytes.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]
-offsets.topic.replication.factor short 3 high read-only works [1,...] # Number of replicas of __consumer_offsets, at most the number of brokers when the topic is created.
-offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it once the topic exists.
-offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of the topic __consumer_offsets.
-offsets.topic.compression.codec int 0 high read-only works # Codec of batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+offsets.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __consumer_offsets, limited to the number of brokers when the topic is created.
+offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it after the topic has been created.
+offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __consumer_offsets, in bytes.
+offsets.topic.compression.codec int 0 high read-only works # Compression codec of batches in __consumer_offsets. 0: none, 1: gzip, 2: snappy, 3: lz4, 4: zstd.
 offsets.retention.minutes int 10080 high read-only works [1,...] # Time in minutes that a group's committed offsets are kept after its last member has left.
 offsets.retention.check.interval.ms long 600000 high read-only works [1,...] # Interval in milliseconds between checks for expired offsets.
 offsets.commit.timeout.ms int 5000 high read-only works [1,...] # Maximum time in milliseconds that an offset commit waits for the in-sync replicas before it fails.
@@ -183,18 +183,18 @@ group.share.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.min.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
 group.share.max.size short 200 medium read-only stored [10,...,1000]
-log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of logs that are compacted concurrently. 0: no log is compacted.
-log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum bytes per second that all compactions together read and write. The default is no limit.
-log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory in bytes for deduplication, shared by all compactions. With a larger buffer, one pass compacts more of a log.
+log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of logs that are compacted at the same time. 0: no log is compacted.
+log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum number of bytes per second that all compactions together read and write. The default is no limit.
+log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory for deduplication in bytes, shared by all compactions. With more memory, each pass compacts more of a log.
 log.cleaner.io.buffer.size int 524288 medium cluster-wide unneeded [0,...]
-log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Share of the deduplication buffer that keys may fill before a pass ends.
+log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Fraction of the deduplication buffer that keys may fill before a pass ends.
 log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...] # Interval in milliseconds between checks for logs to compact.
 log.cleaner.min.cleanable.ratio double 0.5 medium cluster-wide works [0,...,1]
 log.cleaner.enable boolean true medium read-only works # Whether the broker compacts logs. false: topics with cleanup.policy=compact grow without limit.
 log.cleaner.delete.retention.ms long 86400000 medium cluster-wide works [0,...]
 log.cleaner.min.compaction.lag.ms long 0 medium cluster-wide works [0,...]
 log.cleaner.max.compaction.lag.ms long 9223372036854775807 medium cluster-wide works [1,...]
-num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without a partition count, including automatically created topics.
+num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without one, including auto-created topics.
 log.dir string /tmp/kafka-logs high read-only works # Data directory if log.dirs is unset.
 log.dirs string null high read-only works # Data directories, separated by commas. A new partition is placed in the directory with the fewest partitions. Unset: log.dir.
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
@@ -206,16 +206,16 @@ log.retention.ms long null high cluster-wide works # Time in milliseconds that r
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
 log.retention.bytes long -1 high cluster-wide works
-log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments to delete by retention.
+log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention deletes.
 log.cleanup.policy list delete medium cluster-wide works one-of:compact,delete
 log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, at least 1,000 and at most 3,000. Also the default of log.flush.interval.ms.
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush (minimum 1,000, maximum 3,000). Also the default of log.flush.interval.ms.
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
-log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the recovery points to disk. After a crash, logs are checked from their recovery points.
-log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the log start offsets to disk.
+log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which recovery points are written to disk. After a crash, each log is checked from its recovery point.
+log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which the log start offsets are written to disk.
 log.preallocate boolean false medium cluster-wide stored
 num.recovery.threads.per.data.dir int 1 high cluster-wide unneeded [1,...]
 auto.create.topics.enable boolean true high read-only works # Whether a topic is created when a client first requests it. false: the client receives UNKNOWN_TOPIC_OR_PARTITION.
@@ -229,7 +229,7 @@ create.topic.policy.class.name class null low read-only stored
 alter.config.policy.class.name class null low read-only stored
 log.message.downconversion.enable boolean true low cluster-wide works
 log.dir.failure.timeout.ms long 30000 low read-only stored [1,...]
-log.initial.task.delay.ms long 30000 low internal works [0,...] # Time in milliseconds from startup to the first retention check.
+log.initial.task.delay.ms long 30000 low internal works [0,...] # Time in milliseconds between startup and the first retention check.
 group.share.enable boolean false medium internal stored
 group.share.delivery.count.limit int 5 medium read-only stored [2,...,10]
 group.share.record.lock.duration.ms int 30000 medium read-only stored [1000,...,60000]
@@ -237,16 +237,16 @@ group.share.min.record.lock.duration.ms int 15000 medium read-only stored [1000,
 group.share.max.record.lock.duration.ms int 60000 medium read-only stored [30000,...,3600000]
 group.share.max.groups short 10 medium read-only stored [1,...,100]
 group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
-transaction.state.log.min.isr int 2 high read-only works [1,...] # min.insync.replicas of __transaction_state.
+transaction.state.log.min.isr int 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __transaction_state.
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
-transaction.state.log.replication.factor short 3 high read-only works [1,...] # Number of replicas of __transaction_state, at most the number of brokers when the topic is created.
-transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it once the topic exists.
-transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of the topic __transaction_state.
-transaction.partition.verification.enable boolean true low cluster-wide works # Whether a transaction's records are rejected if their partition has not been added to the transaction.
+transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state, limited to the number of brokers when the topic is created.
+transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it after the topic has been created.
+transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __transaction_state, in bytes.
+transaction.partition.verification.enable boolean true low cluster-wide works # Whether records of a transaction are rejected if their partition has not been added to the transaction.
 producer.id.expiration.ms int 86400000 low cluster-wide works [1,...] # Time in milliseconds that an idempotent producer's sequence numbers are kept after its last batch.
 producer.id.expiration.check.interval.ms int 600000 low internal works [1,...] # Interval in milliseconds between checks for expired producer IDs.
 transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time in milliseconds that a transactional ID is kept after its last transaction.
-transaction.max.timeout.ms int 900000 high read-only works [1,...] # Maximum transaction timeout in milliseconds of a producer; longer timeouts are rejected.
+transaction.max.timeout.ms int 900000 high read-only works [1,...] # Maximum transaction timeout of a producer, in milliseconds; longer timeouts are rejected.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds between checks for timed-out transactions, which the broker aborts.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional IDs.
 controller.quorum.voters list "" high read-only stored
@@ -264,7 +264,7 @@ metrics.recording.level string INFO low read-only stored
 auto.include.jmx.reporter boolean true low read-only unneeded
 kafka.metrics.reporters list "" low read-only stored
 kafka.metrics.polling.interval.secs int 10 low read-only stored [1,...]
-telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum compressed size in bytes of one push of client metrics. The decompressed size may be up to four times this value.
+telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum compressed size of one push of client metrics, in bytes. The decompressed size may be up to four times as large.
 quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for client quotas are measured. More samples make the rates smoother.
 replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
@@ -275,14 +275,14 @@ alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored 
 controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of controller_mutation_rate.
 client.quota.callback.class class null low read-only stored
 connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
-sasl.server.max.receive.size int 524288 medium read-only works # Maximum size in bytes of a request from an unauthenticated client.
+sasl.server.max.receive.size int 524288 medium read-only works # Maximum size of a request from an unauthenticated client, in bytes.
 security.providers string null low read-only stored
 principal.builder.class class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder medium per-broker stored
 ssl.client.auth string none medium per-broker listener one-of:required,requested,none # Whether clients must present a certificate: required, requested (optional) or none. For SASL_SSL listeners, only listener.name.NAME.ssl.client.auth applies.
 ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that map the subject of a client certificate to a user name. DEFAULT: the whole distinguished name.
 ssl.allow.dn.changes boolean false low read-only listener # Whether a replacement certificate may have a different distinguished name. false: such a certificate is rejected.
-ssl.allow.san.changes boolean false low read-only listener # Whether a replacement certificate may lack host names of the old certificate. false: such a certificate is rejected.
-ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty: TLSv1.2 allows that version only, TLSv1.3 allows both.
+ssl.allow.san.changes boolean false low read-only listener # Whether a replacement certificate may lack host names that the old certificate contains. false: such a certificate is rejected.
+ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty. TLSv1.2: only this version. TLSv1.3: both versions.
 ssl.provider string null medium per-broker unneeded
 ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # Allowed TLS versions: TLSv1.2, TLSv1.3 or both.
 ssl.keystore.type string JKS medium per-broker listener # Format of the key store: JKS, PKCS12, JCEKS or PEM.
@@ -297,44 +297,44 @@ ssl.truststore.password password null medium per-broker listener # Password of t
 ssl.truststore.certificates password null medium per-broker listener # Trusted certificate authorities as PEM text, an alternative to ssl.truststore.location. Requires ssl.truststore.type=PEM.
 ssl.keymanager.algorithm string SunX509 medium per-broker unneeded
 ssl.trustmanager.algorithm string PKIX medium per-broker unneeded
-ssl.endpoint.identification.algorithm string https low per-broker listener # https verifies that the certificate of another broker contains its host name. Empty: host names are not verified.
+ssl.endpoint.identification.algorithm string https low per-broker listener # Verification of host names in the certificates of other brokers. https: a certificate must contain the broker's host name. Empty: host names are not verified.
 ssl.secure.random.implementation string null low per-broker unneeded
 ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by Java's or OpenSSL's names. Empty: the defaults of OpenSSL.
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # Kafka's class for the verification of OAUTHBEARER tokens; set it for the listener and mechanism. Other classes are rejected.
-sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name; the first match applies. DEFAULT: the part before / and @, in the default realm only.
-sasl.jaas.config password null medium per-broker listener # Users and logins in JAAS format; set it for a listener and mechanism, as in listener.name.NAME.plain.sasl.jaas.config.
+sasl.server.callback.handler.class class null medium read-only listener # Kafka's class that verifies OAUTHBEARER tokens. Set it for the listener and mechanism. Other classes are rejected.
+sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / and @, in the default realm only.
+sasl.jaas.config password null medium per-broker listener # Users and logins in JAAS format. Set it for each listener and mechanism, as in listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
-sasl.login.callback.handler.class class null medium read-only listener # Kafka's class for the retrieval of the brokers' own OAUTHBEARER tokens. Other classes are rejected.
+sasl.login.callback.handler.class class null medium read-only listener # Kafka's class that obtains the brokers' own OAUTHBEARER tokens. Other classes are rejected.
 sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals: kafka in kafka/HOST@REALM.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit medium per-broker stored
 sasl.kerberos.ticket.renew.window.factor double 0.8 medium per-broker stored
 sasl.kerberos.ticket.renew.jitter double 0.05 medium per-broker stored
 sasl.kerberos.min.time.before.relogin long 60000 medium per-broker stored
 sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new token.
-sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random delay of the request for a new token, as a fraction of the token's lifetime.
+sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random delay before the request for a new token, as a fraction of the token's lifetime.
 sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between requests for a token, unless the token expires earlier.
 sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum time in seconds between the replacement of a token and its expiry.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that is spent waiting for retries of a token request before the login fails.
-sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. The time doubles with each failure.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a token request. Then the login fails.
+sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
 sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL at which the broker obtains its own tokens, for connections to other brokers.
-sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which tokens are verified.
+sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), which is used to verify tokens.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. The time doubles with each failure.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that is spent waiting for retries of a download of the key set.
-sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference in seconds between the clocks of the issuer and the broker.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a download of the key set.
+sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
 sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: any audience is accepted.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
 delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if delegation.token.secret.key is unset.
-delegation.token.secret.key password null medium read-only works # Secret with which delegation tokens are signed. It must be the same on all brokers. Unset: delegation tokens are disabled.
-delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime in milliseconds of a delegation token, including renewals.
+delegation.token.secret.key password null medium read-only works # Secret key that signs delegation tokens. It must be the same on all brokers. Unset: delegation tokens are disabled.
+delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime of a delegation token in milliseconds, including renewals.
 delegation.token.expiry.time.ms long 86400000 medium read-only works [1,...] # Time in milliseconds after which a delegation token expires unless it is renewed.
 delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired delegation tokens, which the broker deletes.
 password.encoder.secret password null medium read-only stored
@@ -345,9 +345,9 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that can only be set by AlterConfigs, not in a properties file (KIP-73, KIP-113).
+#: Settings that Kafka accepts only by AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
 DYNAMIC_ONLY_TABLE = """
-leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker sends to followers of the partitions in leader.replication.throttled.replicas. The default is no limit.
-follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker fetches for the partitions in follower.replication.throttled.replicas. The default is no limit.
-replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second for moving replicas between data directories. The default is no limit.
+leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to the replicas in leader.replication.throttled.replicas. The default is no limit.
+follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.
+replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second for moving replicas between data directories. The default is no limit.
 """  # noqa: E501

@@ -1,4 +1,4 @@
-"""Documentation of the settings, from the rows of their tables; imported when a client requests it."""
+"""Documentation of the settings, from the rows of their tables. Imported when a client requests it."""
 
 from functools import cache
 
@@ -25,12 +25,12 @@ def _sentences() -> dict[str, str]:
 
 
 def about(name: str) -> str | None:
-    """The effect of a setting, in a sentence or two; None for a setting without effect."""
+    """Return the documentation of a setting, or None if it has none."""
     return _sentences().get(name)
 
 
 def document(name: str) -> str | None:
-    """The effect of a setting, its valid values and its default; None for an unknown name."""
+    """Return a setting's documentation, valid values and default, or None for an unknown name."""
     key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
     if key is None:
         return None

@@ -1,15 +1,15 @@
-"""Settings from environment variables, by the conventions of the common Kafka container images.
+"""Settings from environment variables, with the conventions of the common Kafka container images.
 
-The apache/kafka and Confluent images use `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
-underscore stands for `-`, a double one for `_` and a single one for `.`.
+The apache/kafka and Confluent images use `KAFKA_NAME`, Bitnami's image `KAFKA_CFG_NAME`. In NAME, a triple
+underscore stands for `-`, a double one for `_`, and a single one for `.`.
 """
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Variables of the images' shell scripts or the JVM, which are not broker settings. A pattern compiled here
-#: would delay startups that read no environment.
+#: Variables for the images' shell scripts or for the JVM, which are not broker settings. They are not
+#: compiled here, because this would delay startups that do not read the environment.
 _NOT_SETTINGS = (
     r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS"
     r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"
@@ -28,7 +28,7 @@ class TopicToCreate(NamedTuple):
 
 
 def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings in environment variables: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
+    """Return the settings in environment variables: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for variable, value in environment.items():
@@ -43,8 +43,8 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
-    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…". Raises ValueError for an
-    invalid entry.
+    """Return the topics in KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…". Raises ValueError for
+    an invalid entry.
     """
     topics = []
     for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):

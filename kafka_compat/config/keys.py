@@ -1,4 +1,4 @@
-"""The definition of one setting: its name, type, default and rule, and the parsing of its values.
+"""Definition of one setting: its name, type, default and rule, and the parsing of its values.
 
 Types, bounds and error messages are the same as in Kafka's `ConfigDef`, because clients and Kafka's tools
 display them.
@@ -22,9 +22,9 @@ _THROTTLED = r"\*|\d+:\d+(,\d+:\d+)*"
 
 
 class ConfigError(Exception):
-    """An invalid value of a setting.
+    """Raised for an invalid value of a setting.
 
-    `str()` is Kafka's message with the setting, the value and the error; `expected` describes a valid value.
+    `str()` is Kafka's message with the setting, the value and the reason. `expected` describes a valid value.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class ConfigError(Exception):
 
     @property
     def in_full(self) -> str:
-        """The message with the description of a valid value."""
+        """The error message, with the description of a valid value."""
         return str(self) + (f" ({self.expected})" if self.expected else "")
 
 
 class ConfigKey(NamedTuple):
-    """One setting; the fields are the columns of broker_table.py, without the documentation."""
+    """One setting. The fields are the columns of broker_table.py, except for the documentation."""
 
     name: str
     type: str
@@ -56,7 +56,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the setting works or is unneeded."""
+        """Whether the setting works, or is unneeded."""
         return self.effect != "stored"
 
     @property
@@ -102,7 +102,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def show(self, value: Value) -> str | None:
-        """A value as Kafka writes it in DescribeConfigs."""
+        """Return a value in the format in which Kafka returns it in DescribeConfigs."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -114,7 +114,7 @@ class ConfigKey(NamedTuple):
         return str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
-        """The error for an invalid value. The message omits secrets."""
+        """Return the error for an invalid value. Its message omits secrets."""
         return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
 
     def _convert(self, text: str) -> Value:
@@ -188,15 +188,15 @@ class ConfigKey(NamedTuple):
 
 
 def _bounds(rule: str) -> tuple[str, str, str]:
-    """Parse `-1|[1,...,9]` to ("-1", "1", "9"). An open end is empty."""
+    """Parse `-1|[1,...,9]` to ("-1", "1", "9"). A missing bound is empty."""
     special, _, span = rule.rpartition("|")
     low, _, high = span.strip("[]").partition("...")
     return special, low.strip(","), high.strip(",")
 
 
 def _java_double(value: float) -> str:
-    """A double as Java's Double.toString writes it: 0.5, 1.0E7, 1.7976931348623157E308."""
-    from decimal import Decimal  # Imported here because it is rarely needed and slow to import.
+    """Format a double like Java's Double.toString: 0.5, 1.0E7, 1.7976931348623157E308."""
+    from decimal import Decimal  # Import this here, because it is rarely needed and slow to import.
 
     if value == 0 or value != value or 1e-3 <= abs(value) < 1e7:
         return repr(value) if value == value else "NaN"
@@ -227,7 +227,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
 
 @cache
 def broker_keys() -> dict[str, ConfigKey]:
-    """All broker settings by name: Kafka's first, then this project's (own_settings.py)."""
+    """Return all broker settings by name: first Kafka's, then this project's (own_settings.py)."""
     from kafka_compat.config.own_settings import OWN_DEFAULTS, OWN_TABLE
 
     keys = _keys(BROKER_TABLE)
@@ -239,43 +239,43 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Broker settings that can be set by AlterConfigs but not in a properties file."""
+    """Return the settings that Kafka accepts only by AlterConfigs, and this broker also in files."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 
 @cache
 def topic_keys() -> dict[str, ConfigKey]:
-    """All topic settings by name."""
+    """Return all topic settings by name."""
     return _keys(TOPIC_TABLE, "dynamic")
 
 
 class TypedValues:
-    """Typed access to settings by `get`: `config.int("num.partitions")`."""
+    """Typed access to settings, such as `config.int("num.partitions")`."""
 
     _values: Mapping[builtins.str, Value]
-    """Values that are available without a call of `get`."""
+    """Values that can be read without calling `get`."""
 
     def get(self, name: builtins.str) -> Value:
-        """The effective value. Raises KeyError for an unknown name."""
+        """Return the effective value. Raises KeyError for an unknown name."""
         raise NotImplementedError
 
     def int(self, name: builtins.str) -> builtins.int:
-        """A whole number (types short, int and long)."""
-        # Avoid a call of `get`, because every fetch reads such a setting.
+        """Return a whole number (types short, int and long)."""
+        # Avoid calling `get`, because every fetch reads such a setting.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:
-        """A text; None if the setting is unset and has no default."""
+        """Return a text, or None if the setting is unset and has no default."""
         return cast("builtins.str | None", self.get(name))
 
     def bool(self, name: builtins.str) -> builtins.bool:
-        """True or false."""
+        """Return true or false."""
         return cast(builtins.bool, self.get(name))
 
     def list(self, name: builtins.str) -> builtins.list[builtins.str]:
-        """A list; empty if the setting is unset."""
+        """Return a list, which is empty if the setting is unset."""
         return cast(builtins.list[builtins.str], self.get(name) or [])
 
     def double(self, name: builtins.str) -> float:
-        """A floating-point number."""
+        """Return a floating-point number."""
         return cast(float, self.get(name))

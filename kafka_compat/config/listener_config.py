@@ -1,4 +1,4 @@
-"""The settings of one listener: `listener.name.<name>.X` takes precedence over `X` (KIP-103, KIP-226)."""
+"""Settings of one listener: `listener.name.<name>.X` takes precedence over `X` (KIP-103, KIP-226)."""
 
 import re
 from typing import Protocol
@@ -7,13 +7,13 @@ from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys,
 
 PREFIX = "listener.name."
 
-# A listener's name, optionally followed by a SASL mechanism's: listener.name.inside.plain.sasl.X.
+# The name of a listener, optionally followed by a SASL mechanism, as in listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
 
 
 def listener_key(name: str) -> ConfigKey | None:
-    """The setting of `listener.name.L.X`, or of `listener.name.L.M.X` for a SASL mechanism, under its full
-    name; None if unknown.
+    """Return the setting for `listener.name.L.X`, or `listener.name.L.M.X` for a SASL mechanism, with this
+    full name. Return None if it is unknown.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Whether the broker setting with that name works or is unneeded."""
+    """Return whether the broker setting with this name works, or is unneeded."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"
@@ -33,13 +33,13 @@ def broker_setting_has_effect(name: str) -> bool:
 
 
 def with_right_case(name: str) -> str:
-    """The name as Kafka looks it up: with the listener's name in lower case."""
+    """Return the name that Kafka looks up, with the listener's name in lower case."""
     match = _NAME.fullmatch(name)
     return f"{PREFIX}{match['listener'].lower()}.{match['setting']}" if match else name
 
 
 class _Settings(Protocol):
-    """The interface of a BrokerConfig that a ListenerConfig needs."""
+    """The methods of a BrokerConfig that a ListenerConfig needs."""
 
     def get(self, name: str) -> Value: ...
 
@@ -47,7 +47,7 @@ class _Settings(Protocol):
 
 
 class ListenerConfig(TypedValues):
-    """The settings of one listener in a `BrokerConfig`. Values are effective at the time of the call."""
+    """The settings of one listener in a `BrokerConfig`. Calls return the values effective at that time."""
 
     def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
@@ -56,15 +56,15 @@ class ListenerConfig(TypedValues):
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
     def is_own(self, name: str) -> bool:
-        """Whether a value was set for this listener alone. The name may begin with a SASL mechanism:
-        `scram-sha-512.sasl.jaas.config`.
+        """Return whether a value was set for this listener alone. The name may begin with a SASL mechanism,
+        as in `scram-sha-512.sasl.jaas.config`.
         """
         return self._config.is_set(self._prefix + name)
 
     def named(self, name: str) -> str:
-        """The name under which the effective value was configured, for messages."""
+        """Return the name under which the effective value was configured, for messages."""
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """The effective value. Raises KeyError for an unknown name or a mechanism's unset setting."""
+        """Return the effective value. Raises KeyError for an unknown name, or a mechanism's unset setting."""
         return self._config.get(self.named(name))

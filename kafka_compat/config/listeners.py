@@ -1,4 +1,4 @@
-"""The addresses that a broker binds and advertises: named listeners (KIP-103)."""
+"""Addresses that a broker binds and advertises: named listeners (KIP-103)."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _EXPECTED = "expected NAME://HOST:PORT, separated by commas, for example PLAINTE
 
 
 class Listener(NamedTuple):
-    """The address of a listener. An empty host means all interfaces; port 0 means any free port."""
+    """The address of a listener. An empty host means all interfaces, and port 0 any free port."""
 
     name: str
     host: str
@@ -23,7 +23,7 @@ class Listener(NamedTuple):
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """listener.security.protocol.map: `CLIENT:PLAINTEXT,…` -> listener name to security protocol."""
+    """Parse listener.security.protocol.map (`CLIENT:PLAINTEXT,…`): listener names to security protocols."""
     protocols = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
         name, colon, protocol = item.rpartition(":")
@@ -39,7 +39,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple[Listener, ...]:
-    """The listeners in `listeners` or `advertised.listeners` (named by `setting` for errors), in order."""
+    """Return the listeners in `text`, in order. `setting` is the setting that contains it, for errors."""
     listeners = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         match = _LISTENER.fullmatch(item)
@@ -60,14 +60,14 @@ def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple
 
 
 def check_bound(listeners: Iterable[Listener], text: str) -> None:
-    """Raise ConfigError unless a broker can bind these listeners together."""
+    """Raise ConfigError unless a broker can bind all of these listeners."""
     names: set[str] = set()
     ports: dict[int, Listener] = {}
     for listener in listeners:
         if listener.name in names:
             raise ConfigError("listeners", text, "Each listener must have a different name", _EXPECTED)
         twin = ports.get(listener.port) if listener.port else None
-        # KIP-797: one IPv4 and one IPv6 address may bind the same port.
+        # KIP-797: one IPv4 address and one IPv6 address may have the same port.
         if twin and (":" in twin.host) == (":" in listener.host):
             raise ConfigError("listeners", text, "Each listener must have a different port", _EXPECTED)
         names.add(listener.name)
@@ -77,7 +77,7 @@ def check_bound(listeners: Iterable[Listener], text: str) -> None:
 
 
 def check_advertised(advertised: Iterable[Listener], bound: Iterable[Listener], text: str) -> None:
-    """Raise ConfigError unless every advertised listener is bound and its address is usable."""
+    """Raise ConfigError unless every advertised listener is bound and has a usable address."""
     names = [listener.name for listener in bound]
     for listener in advertised:
         if listener.name not in names:

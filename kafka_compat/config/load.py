@@ -1,6 +1,6 @@
-"""Load settings from properties files, the environment if requested, and the command line, which takes
-precedence. From an environment, it also applies the conventions of Kafka's container images: secrets in
-files, implied listeners, Java options.
+"""Loading of settings from properties files, optionally the environment, and the command line, which takes
+precedence. For an environment, the conventions of Kafka's container images also apply: secrets in files,
+implied listeners, Java options.
 """
 
 import shlex
@@ -13,7 +13,7 @@ from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 
 SECRETS: Final = "/etc/kafka/secrets"
-"""Directory in which the images look for files that are named without a directory."""
+"""Directory in which the images look for files whose name contains no directory."""
 
 _SECRET_FILES = {
     "ssl.keystore.filename": "ssl.keystore.location",
@@ -28,8 +28,8 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """`settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with
-    the password) and similar variables. Raises OSError if a file cannot be read.
+    """Return `settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a
+    file with the password) and similar variables. Raises OSError if a file cannot be read.
     """
     found = {}
     for name, value in settings.items():
@@ -44,13 +44,13 @@ def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[st
 
 
 def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
-    """`settings` of an environment with the listeners that they imply; `bound` is the `listeners` setting in
-    the files.
+    """Return `settings` from an environment, with the listeners that they imply. `bound` is the `listeners`
+    setting in the files.
 
     A KRaft node implicitly has a listener CONTROLLER, as in Bitnami's image. If advertised.listeners is set
     but listeners is not, each advertised listener is bound to its port, as in Confluent's image. If the files
-    bind exactly those names, the intended ports may be the advertised ports or the files' ports (published
-    under other numbers, as in Bitnami's image): both are served.
+    bind listeners with exactly the same names, clients may use either the advertised ports or the files'
+    ports (published under different numbers, as in Bitnami's image). Both are served.
     """
     found = dict(settings)
     if "process.roles" in found:
@@ -79,7 +79,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Port by listener name, for the valid parts of the text; its parser reports invalid parts."""
+    """Return the port for each listener name, ignoring invalid parts, which the parser reports."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")
@@ -88,7 +88,7 @@ def _ports(listeners: str) -> dict[str, str]:
 
 
 def _protocol(settings: Mapping[str, str], name: str) -> str:
-    """The security protocol of a listener name."""
+    """Return the security protocol of a listener name."""
     for item in settings.get("listener.security.protocol.map", "").split(","):
         mapped, _, protocol = item.strip().partition(":")
         if mapped == name:
@@ -120,12 +120,12 @@ _SETTINGS = {
 
 
 def settings_from_java_options(options: str) -> dict[str, str]:
-    """The settings among JVM options; other options are ignored."""
+    """Return the settings among JVM options. Other options are ignored."""
     settings = {}
     try:
         words = shlex.split(options)
     except ValueError:
-        # Ignore an unmatched quotation mark, with which a shell would not have started Kafka.
+        # Ignore an unmatched quotation mark: a shell would have rejected it before starting Kafka.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")
@@ -139,14 +139,16 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """An unreadable configuration or invalid value. The text states place, error and a valid value."""
+    """Raised for an unreadable configuration or invalid value. States the place, the error, and a valid
+    value.
+    """
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """The settings in the files at `paths`, overridden by `environment` (None: ignored) and by `overrides`
-    (each `name=value`); later files override earlier files. Raises ConfigFileError.
+    """Load the settings in the files at `paths`, overridden by `environment` (None: ignored) and by
+    `overrides` (each `name=value`). Later files override earlier files. Raises ConfigFileError.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -162,7 +164,7 @@ def load(
         for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
-            # Show neither value, because it may be a password.
+            # Show neither of the two values, because they may be passwords.
             if in_utf8 is None:
                 ambiguous.pop(name, None)
             else:
@@ -208,7 +210,7 @@ def load(
 
 
 def _check_text(what: str, value: str) -> None:
-    """Reject arguments and paths that are not UTF-8: no response to a client could contain them."""
+    """Reject arguments and paths that are not UTF-8, because no response to a client could contain them."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -217,7 +219,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Drop a file's advertised listeners if its listeners are replaced, as for a container image's file."""
+    """Drop advertised listeners from a file whose listeners are replaced, such as a container image's."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

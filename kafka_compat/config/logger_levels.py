@@ -1,4 +1,4 @@
-"""Log levels of the process's loggers, by Kafka's names: set by a setting at startup, and by Kafka's tools at
+"""Log levels of the process's loggers, by Kafka's names. A setting sets them at startup, and Kafka's tools at
 run time (KIP-412).
 """
 
@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 ROOT = "root"
 OURS = "kafka_compat"
 ALIAS = "kafka"
-"""The name by which Kafka users address all loggers of the broker."""
+"""The name that Kafka users use for all loggers of the broker."""
 _LEVELS = {
     "TRACE": 5,
     "DEBUG": logging.DEBUG,
@@ -22,7 +22,7 @@ _LEVELS = {
 
 
 def level_name(level: int) -> str:
-    """Kafka's name of a `logging` level."""
+    """Return Kafka's name for a level of `logging`."""
     for name, number in _LEVELS.items():
         if level <= number:
             return name
@@ -30,8 +30,8 @@ def level_name(level: int) -> str:
 
 
 def parse_levels(text: str) -> dict[str, str]:
-    """The levels by logger in `INFO,kafka_compat.cluster=DEBUG`, where a level alone applies to the root
-    logger. Raises ValueError.
+    """Return the level of each logger in a text such as `INFO,kafka_compat.cluster=DEBUG`. A level alone
+    applies to the root logger. Raises ValueError.
     """
     levels: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -47,7 +47,7 @@ class LoggerLevels:
     """Reads and sets log levels, which belong to the process and are not stored."""
 
     def levels(self) -> dict[str, str]:
-        """The effective levels of the root logger, all other loggers, and our packages with loggers."""
+        """Return the effective levels of the root logger, other loggers, and this project's packages."""
         found = logging.Logger.manager.loggerDict
         names = [
             name

@@ -1,7 +1,8 @@
 """Defaults that differ from Kafka's, and settings that Kafka does not have.
 
-Kafka's defaults suit a cluster of servers: all network interfaces, data under /tmp, an ID from ZooKeeper.
-These suit a developer who runs `kafka-compat serve`: loopback only, data that survives a reboot, ID 1.
+Kafka's defaults suit a cluster of servers: all network interfaces, data under /tmp, and an ID from ZooKeeper.
+The defaults here suit a developer who runs `kafka-compat serve`: only the loopback interface, data that
+survives a reboot, and ID 1.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_bytes() -> int:
-    """Memory available to this process: the machine's, or the limit of its cgroup (v1 or v2) if lower."""
+    """Return the memory available to this process: the machine's, or the limit of its cgroup if lower."""
     found = sys.maxsize
     with contextlib.suppress(ValueError, OSError):
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -31,7 +32,7 @@ _MIB = 1024 * 1024
 
 
 def default_log_dir() -> str:
-    """The data directory in the user's home (XDG). Used if log.dirs and log.dir are unset."""
+    """Return the data directory in the user's home (XDG), which is used if log.dirs and log.dir are unset."""
     base = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/share")
@@ -43,35 +44,35 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Set a limit: Kafka's default is -1, no limit, because the JVM limits its heap.
+    # Kafka's default is -1 (no limit), because the JVM limits its heap. Set a limit here.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 
 OWN_TABLE = f"""
-kafka.compat.scram.credentials.file string null medium read-only works # File of SCRAM credentials to create at the first startup of the cluster. The same content is imported only once. Unset: no credentials are created.
-kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record of a produced batch is validated. false: only the batch header and checksum are validated.
-kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: clients of Kafka 4 use a new epoch for each transaction (KIP-890); set it on all brokers.
-kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds from the first to the last byte of a request. The broker closes the connection of a slower client.
-kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size in bytes of the responses waiting to be sent. Above this limit, the broker stops serving clients that do not read; above twice the limit, it disconnects them.
-kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. Unset: HTTP is disabled.
-kafka.compat.http.token password null medium read-only works # Bearer token that HTTP requests must carry. Unset: no token is required, and the listener may bind to loopback addresses only.
-kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...] # Maximum number of time series stored from metrics that clients push. One client may use up to a tenth of this limit.
+kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are created at the first startup of the cluster. The same content is imported only once. Unset: no credentials are created.
+kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record in a produced batch is validated. false: only the batch header and the checksum are validated.
+kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Set it on all brokers.
+kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds between the first and the last byte of a request. The broker closes the connections of slower clients.
+kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size of the responses waiting to be sent, in bytes. Above the limit, clients that do not read are not served; above twice the limit, they are disconnected.
+kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. With --processes N: the first of N ports, one for each broker. Unset: no listener.
+kafka.compat.http.token password null medium read-only works # Bearer token that HTTP requests must contain. Unset: no token is required, and the listener may bind only to loopback addresses.
+kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...] # Maximum number of time series stored from metrics that clients push. A single client may use up to a tenth of this limit.
 kafka.compat.metrics.dialect string jmx-exporter low read-only works one-of:jmx-exporter,confluent # Naming scheme of metrics: jmx-exporter (used by Strimzi and Grafana) or confluent (used by jmx-monitoring-stacks).
 kafka.compat.otlp.endpoint string null medium read-only works # URL to which metrics are pushed with OTLP, such as http://127.0.0.1:4318/v1/metrics. Unset: metrics are not pushed.
-kafka.compat.otlp.headers password null medium read-only works # HTTP headers of OTLP requests, as NAME=VALUE,NAME=VALUE with percent-encoded values: Authorization=Bearer%20TOKEN. Unset: no additional headers.
+kafka.compat.otlp.headers password null medium read-only works # HTTP headers of OTLP requests, as NAME=VALUE,NAME=VALUE with percent-encoded values, such as Authorization=Bearer%20TOKEN. Unset: no additional headers.
 kafka.compat.otlp.interval.ms long 60000 low read-only works [100,...] # Interval in milliseconds between pushes of metrics.
 kafka.compat.control.enable boolean false medium read-only works # Whether the HTTP listener serves the control API for tests (docs/testing.md). Do not enable it in production.
 kafka.compat.http.page.enable boolean false medium read-only works # Whether the HTTP listener serves the web console.
-kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works # Principal that the authorizer checks for requests from the web console.
-kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the web console may change topics, groups and settings. false: the console is read-only.
+kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works # Principal whose permissions the authorizer checks for requests from the web console.
+kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the web console can change topics, groups and settings. false: it is read-only.
 kafka.compat.schema.registry.url string null medium read-only works # URL of the schema registry that the web console uses to decode records, such as http://127.0.0.1:8081. Unset: no registry is used.
 kafka.compat.schema.registry.basic.auth.user.info password null medium read-only works # User name and password for the schema registry, as USER:PASSWORD. Unset: requests are not authenticated.
-kafka.compat.log.level string null medium read-only works log-levels # Log level of all loggers, or of particular loggers: INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
+kafka.compat.log.level string null medium read-only works log-levels # Log level of all loggers, or of individual loggers, such as INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
 kafka.compat.log.format string text medium read-only works one-of:text,json # Format of log lines: text or json.
-kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...] # Duration in milliseconds above which a request is logged as slow. -1: no request is logged.
-kafka.compat.sasl.jaas.file string null medium read-only works # JAAS file whose section KafkaServer applies to listeners without a sasl.jaas.config. Unset: no file is read.
-kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works # Login to ZooKeeper with DIGEST-MD5, in the format of sasl.jaas.config. Unset: the login in kafka.compat.zookeeper.sasl.jaas.file, if any.
+kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...] # Duration in milliseconds above which a request is logged as slow. -1: no requests are logged.
+kafka.compat.sasl.jaas.file string null medium read-only works # JAAS file whose KafkaServer section applies to listeners without a sasl.jaas.config. Unset: no file is read.
+kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works # Login to ZooKeeper with DIGEST-MD5, in the format of sasl.jaas.config. Unset: the login in kafka.compat.zookeeper.sasl.jaas.file, if that is set.
 kafka.compat.zookeeper.sasl.jaas.file string null medium read-only works # JAAS file with the login to ZooKeeper. If this and kafka.compat.zookeeper.sasl.jaas.config are unset: the broker does not log in.
 kafka.compat.zookeeper.sasl.jaas.section string Client low read-only works # Section of the JAAS file that contains the login to ZooKeeper.
-kafka.compat.zookeeper.sasl.enable boolean true low read-only works # Whether the broker logs in to ZooKeeper if a login is configured. false: the broker does not log in.
+kafka.compat.zookeeper.sasl.enable boolean true low read-only works # Whether the broker logs in to ZooKeeper if a login is configured. false: it never logs in.
 """  # noqa: E501

@@ -11,19 +11,20 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """A value and the line number, from 1, of its name."""
+    """A value, and the line number of its name, counted from 1."""
 
     value: str
     line: int
     in_utf8: str | None = None
-    """The value decoded as UTF-8, if different."""
+    """The value decoded as UTF-8, if it differs."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """Parse a file's bytes. If a name is repeated, the last value applies.
+    """Parse the bytes of a properties file. If a name is repeated, the last value applies.
 
-    The text is ISO-8859-1, as in Java, so that a file has the same meaning as in Kafka. Most editors write
-    UTF-8; `in_utf8` returns the intended text. Raises ValueError for a broken `\\u` escape.
+    The text is decoded as ISO-8859-1, like in Java, so that a file has the same meaning as in Kafka. Most
+    editors write UTF-8; `in_utf8` contains the text that was probably intended. Raises ValueError for an
+    invalid `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -77,14 +78,14 @@ def _unescape(text: str, line: int) -> str:
 
     if "\\" not in text:
         return text
-    # Combine surrogates, because Java encodes a character beyond the first 65,536 as two.
+    # Combine surrogates: Java encodes a character beyond the first 65,536 as two escapes.
     unescaped = re.sub(_ESCAPE, character, text).encode("utf-16", "surrogatepass")
     return unescaped.decode("utf-16", "surrogatepass")
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """The ASCII content of a properties file for `parse_properties` and Java; each line of a value has its
-    own line.
+    """Return the ASCII content of a properties file for `parse_properties` and Java. Each line of a
+    value begins a new line of the file.
     """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 

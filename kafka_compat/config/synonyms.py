@@ -1,4 +1,4 @@
-"""The sources of a setting's value as DescribeConfigs reports them: every place that sets it, in order of
+"""Sources of a setting's value, as returned by DescribeConfigs: every place that sets it, in order of
 precedence.
 """
 
@@ -39,7 +39,7 @@ _TYPES = {
     "password": 9,
 }
 
-#: Fallback settings besides those in other units, in order of precedence.
+#: Settings that provide a value if another one is unset, in order of precedence.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 
@@ -52,8 +52,8 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting as DescribeConfigs reports it. `type` is Kafka's number, 0 for unknown. Sensitive values
-    are None.
+    """One setting, as returned by DescribeConfigs. `type` is Kafka's number, or 0 if unknown. Sensitive
+    values are None.
     """
 
     name: str
@@ -64,16 +64,16 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Synonym, ...]
     type: int
     about: str | None = None
-    """The setting's documentation, if `documentation` does not contain it."""
+    """The setting's documentation, if the module `documentation` does not contain it."""
 
 
 def type_number(key: ConfigKey) -> int:
-    """Kafka's number for a setting's type."""
+    """Return Kafka's number for the type of a setting."""
     return _TYPES[key.type]
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
-    """A topic setting, from the topic or from the source of its default."""
+    """Return a topic setting, with the value from the topic or from the source of its default."""
     key = topic_keys()[name]
     value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
     synonyms: tuple[Synonym, ...] = ()
@@ -86,7 +86,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A broker setting. Values of unknown settings are omitted, because they may be secret."""
+    """Return a broker setting. The value of an unknown setting is omitted, because it may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -100,7 +100,7 @@ def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A setting that applies to all brokers."""
+    """Return a setting that applies to all brokers."""
     key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
@@ -112,14 +112,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """All settings that DescribeConfigs reports for a broker: defined and other configured settings."""
+    """Return the names of a broker's settings for DescribeConfigs: all defined and other configured ones."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """The broker setting with that name, or of one listener (listener.name.X.max.connections)."""
+    """Return a broker setting, possibly for one listener (listener.name.X.max.connections)."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
@@ -139,6 +139,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Start at the requested name, because Kafka reports other sources only after it.
+    # Start with the requested name: Kafka returns only the sources that follow it.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

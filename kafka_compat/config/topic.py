@@ -13,7 +13,7 @@ _GROUP_HEADS = {group[0] for group in UNIT_GROUPS}
 
 
 class UnknownTopicConfig(Exception):
-    """An unknown topic setting."""
+    """Raised for an unknown topic setting."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown topic config name: {name}")
@@ -21,13 +21,11 @@ class UnknownTopicConfig(Exception):
 
 
 class ConflictingTopicConfig(Exception):
-    """Topic settings that are valid individually but conflict, or that this kind of cluster
-    does not support.
-    """
+    """Raised for topic settings that are valid individually, but conflict or are unsupported here."""
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """The default of a topic setting: the broker's value, otherwise Kafka's default."""
+    """Return the default of a topic setting: the broker's value, or otherwise Kafka's default."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]
@@ -38,7 +36,7 @@ def server_default(config: BrokerConfig, name: str) -> Value:
 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """All settings of a topic with these overrides. Raises ConfigError for an invalid value,
+    """Return all settings of a topic with these overrides. Raises ConfigError for an invalid value, and
     UnknownTopicConfig for an unknown name.
     """
     keys = topic_keys()
@@ -76,7 +74,7 @@ def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> No
 
 
 def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The configuration of a topic's logs. Ignores an invalid override (stored by an older version)."""
+    """Return the configuration of a topic's logs, ignoring invalid overrides stored by an older version."""
     keys = topic_keys()
     values: dict[str, Value] = {}
     for name in keys:
@@ -87,7 +85,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
             except ConfigError:
                 pass
         values[name] = server_default(config, name)
-    # KIP-937: the older setting applies in place of each unset newer setting.
+    # KIP-937: the older setting replaces each newer setting that is unset.
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 

@@ -1,39 +1,39 @@
-"""All topic settings of Kafka 3.9.1, in the columns of broker_table.py without the update mode, and their
-defaults.
+"""All topic settings of Kafka 3.9.1 and their defaults, in the columns of broker_table.py except for the
+update mode.
 """
 
 TOPIC_TABLE = """
-segment.bytes int 1073741824 medium works [14,...] # Size in bytes at which a segment is closed and a new segment is created.
+segment.bytes int 1073741824 medium works [14,...] # Size of a segment, in bytes, at which it is closed and a new segment is created.
 segment.ms long 604800000 medium works [1,...] # Time in milliseconds after which a segment is closed even if it is not full.
 segment.jitter.ms long 0 medium works [0,...] # Maximum random time in milliseconds that is subtracted from segment.ms. The default is no jitter.
-segment.index.bytes int 10485760 medium works [4,...] # Maximum size in bytes of the index of a segment. When the index is full, the segment is closed.
-flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync); 1 flushes after each request. By default, the operating system decides.
+segment.index.bytes int 10485760 medium works [4,...] # Maximum size of the index of a segment, in bytes. When the index is full, the segment is closed.
+flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: after each request. By default, the operating system decides.
 flush.ms long 9223372036854775807 medium works [0,...] # Time in milliseconds after which a record is flushed to disk (fsync). By default, the operating system decides.
-retention.bytes long -1 medium works # Maximum size in bytes of a partition. Above this limit, its oldest segments are deleted. -1: no limit.
+retention.bytes long -1 medium works # Maximum size of a partition, in bytes. Above this limit, its oldest segments are deleted. -1: no limit.
 retention.ms long 604800000 medium works [-1,...] # Time in milliseconds that records are kept. -1: no limit.
-max.message.bytes int 1048588 medium works [0,...] # Maximum size in bytes of a record batch after compression; larger batches are rejected.
-index.interval.bytes int 4096 medium works [0,...] # Number of bytes of the log between entries of its offset index. A smaller value makes lookups more exact and the index larger.
-delete.retention.ms long 86400000 medium works [0,...] # Time in milliseconds that a compacted topic keeps the tombstone of a deleted key.
-min.compaction.lag.ms long 0 medium works [0,...] # Time in milliseconds that a record is exempt from compaction.
-max.compaction.lag.ms long 9223372036854775807 medium works [1,...] # Maximum time in milliseconds that a record waits for compaction. The default is no limit.
-file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that the files of a deleted segment remain on disk, so that ongoing reads can finish.
-min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that is uncompacted before the log is compacted again.
-cleanup.policy list delete medium works one-of:compact,delete # How old records are removed: delete (by age and size), compact (by key), or both.
-unclean.leader.election.enable boolean false medium works # Whether a replica that lacks records may become leader if no in-sync replica is alive. true risks losing acknowledged records.
+max.message.bytes int 1048588 medium works [0,...] # Maximum size of a compressed record batch, in bytes. Larger batches are rejected.
+index.interval.bytes int 4096 medium works [0,...] # Number of bytes in the log between two entries of its offset index. A smaller value makes lookups more precise and the index larger.
+delete.retention.ms long 86400000 medium works [0,...] # Time in milliseconds that the tombstone of a deleted key is kept in a compacted topic.
+min.compaction.lag.ms long 0 medium works [0,...] # Minimum time in milliseconds before a record may be compacted.
+max.compaction.lag.ms long 9223372036854775807 medium works [1,...] # Maximum time in milliseconds that a record may wait for compaction. The default is no limit.
+file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that the files of a deleted segment stay on disk, so that reads in progress can finish.
+min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that must be uncompacted before the log is compacted again.
+cleanup.policy list delete medium works one-of:compact,delete # How old records are removed. delete: by age and size. compact: by key. Both may be set.
+unclean.leader.election.enable boolean false medium works # Whether a replica that lacks records may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
 min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer replicas, these writes fail with NOT_ENOUGH_REPLICAS.
-compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Codec with which batches are stored. producer: batches are stored as the producer sent them.
+compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.
 compression.gzip.level int -1 medium stored -1|[1,...,9]
 compression.lz4.level int 9 medium stored [1,...,17]
 compression.zstd.level int 3 medium stored [-131072,...,22]
 preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
-message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records: CreateTime, set by the producer, or LogAppendTime, set by the broker.
-message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Older setting, in milliseconds, that applies if message.timestamp.before.max.ms or message.timestamp.after.max.ms is unset.
+message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.
+message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds for both message.timestamp.before.max.ms and message.timestamp.after.max.ms, used if they are unset.
 message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; other records are rejected. Default: no limit.
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; other records are rejected. Default: no limit.
-leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas to which leader.replication.throttled.rate applies on the leader, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
-follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas to which follower.replication.throttled.rate applies on the follower, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
-message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: such consumers receive UNSUPPORTED_VERSION.
+leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose leaders apply leader.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
+follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose followers apply follower.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
+message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: these consumers receive UNSUPPORTED_VERSION.
 remote.storage.enable boolean false medium stored
 local.retention.ms long -2 medium stored [-2,...]
 local.retention.bytes long -2 medium stored [-2,...]
@@ -41,8 +41,8 @@ remote.log.copy.disable boolean false medium stored
 remote.log.delete.on.disable boolean false medium stored
 """  # noqa: E501
 
-#: Maps topic settings to the broker settings that provide the default, in order of precedence (later settings
-#: have coarser units). Topic settings that are not listed have no broker-wide default.
+#: Maps topic settings to the broker settings that provide their defaults, in order of precedence (later
+#: settings have larger units). Topic settings that are missing here have no broker-wide default.
 SERVER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),

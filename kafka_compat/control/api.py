@@ -27,7 +27,7 @@ class ControlApi:
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the metadata store, if only these brokers share it."""
+        """`tree` is the metadata store if no other process uses it."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)
         self._disks = DiskFaults(brokers, hooks.faults.disks)
         self._links = BrokerFaults(brokers, hooks.faults.links)
@@ -43,7 +43,7 @@ class ControlApi:
         self._travel = hooks.travel
 
     def routes(self) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         return [
             Route("GET", f"{_PREFIX}/time", self._time, "the brokers' current time"),
             Route(
@@ -57,7 +57,7 @@ class ControlApi:
                 "POST",
                 f"{_PREFIX}/time/stand",
                 self._stand,
-                "stop the brokers' clock, or let it run again",
+                "stop or resume the brokers' clock",
                 {"still": "boolean: true: time advances on request only"},
             ),
             *self._events.routes(_PREFIX),

@@ -16,14 +16,14 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that respond when a condition holds, or, after `timeout_ms`, with status 408 and the state."""
+    """Routes that wait for a condition. On timeout, they respond with status 408 and the state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         return [
             Route(
                 "GET",
@@ -70,7 +70,9 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag of a group. The lag is None before the first commit and without a leader."""
+        """Return the state, members and lag of a group. The lag is None before the first commit, and if a
+        partition has no leader.
+        """
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:

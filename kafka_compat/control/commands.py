@@ -46,7 +46,7 @@ class Commands:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             (
@@ -121,12 +121,12 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """Fetcher of a broker that omits some partitions. See `replica_manager.Fetching`."""
+    """Interface to a broker's fetcher that excludes some partitions (see `replica_manager.Fetching`)."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
-        """Omitted partitions, each with the function that resumes fetching."""
+        """Excluded partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
         """Stop fetching the partition, despite the controller's orders."""
@@ -181,7 +181,7 @@ class PartitionCommands:
         self._held = held
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/topics/{topic}/partitions/{partition}"
         follower = {"broker": "integer: broker ID of a follower"}
         return [
@@ -193,8 +193,8 @@ class PartitionCommands:
                 "make another replica the leader and the preferred replica",
                 {"broker": "integer: broker ID of an in-sync replica (default: the preferred replica)"},
             ),
-            Route("POST", path + "/shrink", self._shrink, "make a follower fall out of sync", follower),
-            Route("POST", path + "/restore", self._restore, "let a follower catch up again", follower),
+            Route("POST", path + "/shrink", self._shrink, "remove a follower from the ISR", follower),
+            Route("POST", path + "/restore", self._restore, "restore a follower to the ISR", follower),
         ]
 
     async def _get(self, call: Call) -> Answer:

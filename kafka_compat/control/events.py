@@ -28,7 +28,7 @@ class EventLog:
         self.events: list[dict[str, Any]] = []
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         return [Route("GET", prefix + "/events", self._all, "events while time was advanced")]
 
     async def _all(self, call: Call) -> Answer:

@@ -17,18 +17,18 @@ class Fault:
     """A fault for one request."""
 
     error: KafkaError | None = None
-    """The error response. The request is not handled."""
+    """Error to return instead of handling the request."""
     is_dropped: bool = False
     """Close the connection without handling the request."""
     is_lost: bool = False
-    """Handle the request, and close its connection instead of sending the response."""
+    """Handle the request, but close the connection instead of sending the response."""
     delay_ms: int = 0
-    """Delay of the response."""
+    """Delay of the response in milliseconds."""
     amend: Callable[[Any], None] | None = None
-    """Changes the response."""
+    """Function that changes the response."""
     mangle: Callable[[bytes], bytes] | None = None
-    """Returns the bytes to send instead of the response, including its size field. If the bytes are shorter,
-    the connection is closed after them.
+    """Function that returns the bytes to send instead of the response, including its size field. If they are
+    shorter than the response, the connection is closed after them.
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:

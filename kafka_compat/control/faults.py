@@ -22,10 +22,10 @@ _BODY = {
     "client_id": "string: only requests of this client",
     "broker": "integer: only requests to this broker",
     "topic": "string: only requests for this topic",
-    "partition": "integer: only requests for this partition (of `topic`); an error is for it alone",
+    "partition": "integer: only requests for this partition (of `topic`); other partitions do not fail",
     "group": "string: only requests for this group",
     "transactional_id": "string: only requests for this transactional ID",
-    "skip": "integer: number of matching requests to leave alone first",
+    "skip": "integer: number of matching requests to skip before the first hit",
     "count": "integer: number of requests to hit (default: no limit)",
     "probability": "number: probability that a request is hit, from 0 to 1",
     "seed": "integer: seed for probability: the same seed hits the same requests",
@@ -46,7 +46,7 @@ class FaultRoutes:
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/faults"
         return [
             Route("POST", path, self._make, "add a fault: make requests fail", _BODY),

@@ -27,7 +27,7 @@ class DiskFault(NamedTuple):
     has_failed: bool = False
     """Reads and writes fail (EIO)."""
     slow_ms: int = 0
-    """Additional time of each write and sync."""
+    """Additional duration of each write and sync, in milliseconds."""
 
 
 class Disks:
@@ -173,7 +173,7 @@ class DiskFaults:
         self._disks = disks
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/disks"
         return [
             Route("GET", path, self._all, "log directories and their faults"),

@@ -35,7 +35,7 @@ class FaultRules:
         self._last_number = 0
 
     def next_number(self) -> int:
-        """The number of the next rule. Numbers are not reused."""
+        """Return the number of the next rule. Numbers are not reused."""
         self._last_number += 1
         return self._last_number
 
@@ -52,7 +52,7 @@ class FaultRules:
         self.rules[rule.number] = rule
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """The fault for a request; None to serve it normally."""
+        """Return the fault for a request, or None to serve the request normally."""
         fault = self.links.fault_for(ctx)
         if fault is not None:
             return fault
@@ -64,7 +64,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """The replacements, and the state that the control API changes. Create on the brokers' event loop."""
+    """Hooks for brokers, and the state of the control API. Create it on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()
@@ -73,7 +73,7 @@ class ControlHooks:
         self.recording = Recording(self.travel.clock.now_ms)
 
     def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
-        """The hooks of one broker. `pushed` receives the metrics that clients push."""
+        """Return the hooks of one broker. `pushed` receives the metrics that clients push."""
         return BrokerHooks(
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,

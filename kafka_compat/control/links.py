@@ -1,6 +1,6 @@
 """Simulate network partitions between the brokers of a process, and paused brokers, for tests.
 
-Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
+Brokers identify themselves in each request (`broker-N` or, as the controller, `controller-N`).
 
 A paused broker serves no requests. New connections, requests to other brokers and requests to the metadata
 store wait, and the broker's session expires if the pause takes too long. Work in progress is finished.
@@ -96,7 +96,7 @@ class CoordinationLink:
 
 
 class LinkedSession(MetadataStore):
-    """A session over a link."""
+    """A metadata store session over a link."""
 
     def __init__(self, link: CoordinationLink, held: EmbeddedSession) -> None:
         self.held = held
@@ -163,13 +163,13 @@ class Links:
     def through(
         self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
-        """The link to the store for a new broker."""
+        """Return the function with which a new broker connects to the store over its link."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
 
     def fault_for(self, ctx: StagedContext) -> Fault | None:
-        """The fault for a request that a broker sends; None to serve it normally."""
+        """Return the fault for a request from a broker, or None to serve the request normally."""
         sender = _sender(ctx.client_id)
         if sender is None:
             return None
@@ -243,7 +243,7 @@ class Links:
 
 
 def _sender(client_id: str | None) -> int | None:
-    """The broker that sent the request, if any."""
+    """Return the id of the broker that sent the request, or None for other clients."""
     for name in _NAMES:
         if client_id is not None and client_id.startswith(name) and client_id[len(name) :].isdecimal():
             return int(client_id[len(name) :])
@@ -258,7 +258,7 @@ class BrokerFaults:
         self._links = links
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/brokers"
         one = path + "/{broker}"
         return [

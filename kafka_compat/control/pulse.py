@@ -1,5 +1,5 @@
-"""Wait for conditions that depend on requests or coordinators' timers: check after each of them instead of at
-intervals.
+"""Wait for conditions that depend on requests or coordinators' timers. A condition is checked after each
+request and timer, not at intervals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TIMEOUT = {"timeout_ms": f"integer: timeout in milliseconds (default: {_TIMEOUT_
 
 
 class Pulse:
-    """Wakes waiters after each response, timer, or metadata change."""
+    """Event that wakes waiters after each response, timer, or metadata change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -30,7 +30,7 @@ class Pulse:
                     future.set_result(None)
 
     async def until(self, is_so: Callable[[], bool], timeout_ms: int) -> bool:
-        """Wait, and return whether the condition became true within that time."""
+        """Wait until the condition is true, and return whether it became true within `timeout_ms`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while not is_so():
@@ -54,7 +54,9 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """Return the state when the condition holds. After `timeout_ms`, raise the BadCall from `late`."""
+        """Return the state when the condition holds. After `timeout_ms`, raise a BadCall with the text of
+        `late`.
+        """
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):
             return describe()

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kafka_compat.api.stages import Served, StagedContext
 
 _SIZE_MAX = 100_000
-"""Maximum requests in a recording, which is kept in memory."""
+"""Maximum number of requests in a recording, which is kept in memory."""
 
 _LEFT_OUT = frozenset({"records"})
-"""Fields omitted from responses, because records may be large, or still in a file."""
+"""Fields omitted from responses, because records may be large, or may still be in a file."""
 _SECRET = frozenset(
     {
         ApiKey.SASL_HANDSHAKE,
@@ -29,24 +29,24 @@ _SECRET = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""APIs with passwords and keys."""
+"""APIs that transfer passwords and keys. Their requests are not recorded."""
 
 Entry = dict[str, Any]
 """A recorded request: `number` (starting at 1, in order of arrival), `at_ms` (the broker's time of day),
-`connection` (numbered from 1), `client_id`, `api`, `version`, `request`, `response` (None if there is none,
-or none yet), and `answered_after`: the number of requests that had arrived by then.
+`connection` (numbered from 1), `client_id`, `api`, `version`, `request`, `response` (None: no response so
+far), and `answered_after` (the number of requests that had arrived before the response was sent).
 """
 
 
 class Recording:
-    """Recording of all brokers of a process, empty until started."""
+    """Recording of the requests to all brokers of a process. It is empty until started."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._is_on = False
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
-        """Maps the identity of a context, which exists until the response, to its recorded request."""
+        """Maps the id() of a context, which exists until the response, to its recorded request."""
         self._connections: dict[Session, int] = {}
 
     # --- request hooks
@@ -83,7 +83,7 @@ class Recording:
     # --- routes
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         path = prefix + "/recording"
         return [
             Route("POST", path, self._begin, "start recording requests and responses"),

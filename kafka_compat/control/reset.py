@@ -15,8 +15,8 @@ _TIMEOUT_MS = 30_000
 
 
 class Reset:
-    """Deletes all topics, including the internal topics with groups and transactions, removes all faults, and
-    returns to real time.
+    """Route that deletes all topics, including the internal topics with groups and transactions, removes all
+    faults, and returns to real time.
     """
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
@@ -25,7 +25,7 @@ class Reset:
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
-        """The route."""
+        """Return the route."""
         return [
             Route(
                 "POST",

@@ -1,6 +1,7 @@
 """Rule of the control API: the requests to match, and the fault to apply. No I/O.
 
-The subject of a request is determined by field names, in the same way for all APIs.
+The subjects of a request (topics, groups, transactional ids) are found by field names, which are the same in
+all APIs.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_
 
 _FLIPPED_MAX = 8
 _START_BYTES = 8
-"""Size and correlation id, which stay intact: otherwise, a client could not match the response."""
+"""Length of the size and the correlation id. They stay intact, so that a client can match the response."""
 _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
 def cut(whole: bytes) -> bytes:
-    """The first half of a response."""
+    """Return the first half of a response."""
     return whole[: len(whole) // 2]
 
 
 def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Flip one bit in up to eight bytes."""
+    """Return a function that flips one bit in up to eight bytes."""
 
     def mangle(whole: bytes) -> bytes:
         return _flipped(whole, _START_BYTES, len(whole), chance)
@@ -91,7 +92,7 @@ _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 @dataclass(slots=True)
 class Rule:
-    """A rule that applies a fault to `count` requests that match all criteria other than None."""
+    """A rule that applies a fault to at most `count` requests that match all criteria that are set."""
 
     number: int
     fault: Fault
@@ -107,17 +108,16 @@ class Rule:
     named: dict[str, str] = field(default_factory=dict)
     """Required subjects of the request, by the keys of `_FIELDS`."""
     corrupts: bool = False
-    """Corrupt bytes of responses, or of the records in them."""
+    """Whether to corrupt bytes of responses or, for Fetch, of the records in them."""
     skip: int = 0
-    """Number of matching requests to let pass first."""
+    """Number of matching requests to skip first."""
     count: int | None = None
-    """Number of requests to hit. None: unlimited."""
+    """Maximum number of requests to hit; None: unlimited."""
     probability: float = 1.0
     chance: random.Random = field(default_factory=random.Random)
     hits: int = 0
 
     def _fits(self, ctx: StagedContext, request: Any) -> bool:
-        """Whether the request matches."""
         return (
             self.api in (None, ctx.api_key)
             and self.version in (None, ctx.api_version)
@@ -140,11 +140,9 @@ class Rule:
         return value in _values(request, _FIELDS[name])
 
     def _is_meant(self, topic: str | None, partition: int) -> bool:
-        """Whether a partition in the request matches."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a request that the rule hits."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error
@@ -155,7 +153,7 @@ class Rule:
         return self.fault
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """The fault that this rule applies to a request; None if it does not match."""
+        """Return the fault that this rule applies to a request, or None if it does not match."""
         if self._is_used_up or not self._fits(ctx, request):
             return None
         if self.corrupts and ctx.api_key is ApiKey.FETCH:
@@ -163,7 +161,7 @@ class Rule:
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a Fetch, which counts as a hit only if the response contains records."""
+        """Return the fault for a Fetch request, which is hit only if the response contains records."""
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:
@@ -183,7 +181,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Whether a matching request is hit instead of skipped."""
+        """Return whether a matching request is hit instead of skipped."""
         if self._is_used_up:
             return False
         if self.skip:
@@ -193,7 +191,7 @@ class Rule:
 
 
 def _values(message: Any, names: frozenset[str]) -> Iterator[str | UUID]:
-    """The values of fields with these names, anywhere in a message."""
+    """Yield the values of fields with these names, anywhere in a message."""
     for spec in fields_of(type(message)):
         value = getattr(message, spec.name)
         if isinstance(value, str | UUID):

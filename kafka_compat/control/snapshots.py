@@ -27,7 +27,7 @@ class SharedTree(Protocol):
     """The metadata store that only the brokers of this process share."""
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The current files of the metadata."""
+        """Return the current files of the metadata."""
 
     async def return_to(self, name: str) -> None:
         """Restore the metadata and the brokers' log directories from a snapshot."""
@@ -39,14 +39,14 @@ class Snapshots:
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the store of several brokers. A standalone broker has its own store."""
+        """`tree` is the metadata store of several brokers; None for a standalone broker."""
         self._brokers = brokers
         self._tree = tree
         self._hooks = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
-        """The routes."""
+        """Return the routes."""
         one = prefix + "/snapshots/{name}"
         return [
             Route(
@@ -79,9 +79,9 @@ class Snapshots:
     async def _save_all(self, name: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for broker in self._brokers:
-                # Prevent the creation and deletion of topics in the meantime.
+                # Prevent the creation and deletion of topics during the snapshot.
                 await stack.enter_async_context(broker.services.topics.lock)
-            # Do not await, so that all state is from one moment.
+            # Do not await, so that all state is saved at the same moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
@@ -156,8 +156,6 @@ class Snapshots:
             saved_states.remove_leftovers(directories)
 
     def _tidy_up_later(self) -> None:
-        """Remove the files of replaced snapshots."""
-
         async def tidy_up() -> None:
             async with self._lock:
                 await asyncio.to_thread(self._remove_leftovers)

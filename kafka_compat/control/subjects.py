@@ -17,7 +17,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 
 IsMeant = Callable[[str | None, int], bool]
-"""Whether a rule applies to this topic and partition."""
+"""Function that returns whether a rule applies to a topic and a partition."""
 
 
 class Subject(NamedTuple):
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """The partitions in the request."""
+    """Yield the partitions in the request."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
         return
@@ -68,7 +68,6 @@ def fail(
 
 
 def _taken_out(ctx: StagedContext, request: Any, is_meant: IsMeant) -> Any:
-    """Move those partitions from `request` to a new request."""
     meant = type(request)()
     if ctx.api_key is ApiKey.PRODUCE:
         meant.acks = request.acks or 1

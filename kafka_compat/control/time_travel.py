@@ -18,15 +18,15 @@ from collections.abc import Awaitable, Callable
 from kafka_compat.clock import SystemClock
 
 _STEPS_MAX = 200
-"""Timers due within one two-hundredth of the distance fire in order, at one moment, because some timers fire
-every few seconds.
+"""Maximum number of moments in one call of `advance`. Timers that are less than 1/200 of the distance apart
+fire in order at the same moment, because some timers fire every few seconds.
 """
 _PASSES = 20
-"""Passes of the event loop after which the work that a timer triggered is done."""
+"""Number of event loop iterations after which the work that a timer triggered is done."""
 
 
 class TravellingClock:
-    """The machine's clocks, except for the time of day."""
+    """A clock whose time of day can be advanced or stopped. Its monotonic time is the machine's."""
 
     def __init__(self) -> None:
         self._machine = SystemClock()
@@ -38,7 +38,7 @@ class TravellingClock:
         return machine_ms + self.ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Follow only `ahead_ms`, or follow the machine's clock again."""
+        """If `still`, let only `ahead_ms` change the time; otherwise, follow the machine's clock."""
         self._stands_ms = self._machine.now_ms() if still else None
 
     def monotonic_ms(self) -> int:
@@ -46,7 +46,7 @@ class TravellingClock:
 
 
 class _Timer:
-    """A call at `at_ms`, reached in real time or by advancing the clock."""
+    """A call at the time `at_ms`, which is reached in real time or by advancing the clock."""
 
     __slots__ = ("_callback", "_handle", "at_ms")
 
@@ -60,12 +60,12 @@ class _Timer:
         return self._callback is not None
 
     def wait(self, loop: asyncio.AbstractEventLoop, delay_s: float) -> None:
-        """Fire after that time has passed in real time."""
+        """Fire after `delay_s` seconds of real time."""
         self.disarm()
         self._handle = loop.call_later(delay_s, self.fire)
 
     def disarm(self) -> None:
-        """Fire only by `fire`."""
+        """Cancel the wait, so that only a call of `fire` fires the timer."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -82,7 +82,7 @@ class _Timer:
 
 
 class TravellingScheduler:
-    """`coordinators.scheduler.LoopScheduler` with a clock that can be advanced."""
+    """A LoopScheduler (coordinators.scheduler) whose clock can be advanced."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
         """`fired` is called after each timer."""
@@ -98,8 +98,8 @@ class TravellingScheduler:
         return machine_ms + self._ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Fire timers only by `put_forward`, or also by the machine's clock; due timers then fire
-        immediately.
+        """If `still`, fire timers only in `put_forward`. Otherwise, the machine's clock also fires timers,
+        and timers that are due fire immediately.
         """
         self._stands_ms = int(self._loop.time() * 1000) if still else None
         self._arm()
@@ -119,7 +119,7 @@ class TravellingScheduler:
         return timer
 
     def next_ms(self) -> int | None:
-        """The time of the next timer."""
+        """Return the time of the next timer."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
@@ -152,8 +152,8 @@ class TimeTravel:
         self._travelling = asyncio.Lock()
 
     def stand(self, *, still: bool) -> None:
-        """Advance time only by `advance`, or also by the machine's clock; due timers then fire
-        immediately.
+        """If `still`, advance time only in `advance`. Otherwise, time also follows the machine's clock, and
+        timers that are due fire immediately.
         """
         self.clock.stand(still=still)
         self.scheduler.stand(still=still)
@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # Include the real time that has passed in the meantime.
+                # Include the real time that has passed since the last step.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

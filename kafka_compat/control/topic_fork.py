@@ -40,12 +40,13 @@ Services = BrokerServices
 async def fork_topic(
     brokers: Sequence[Services], source: str, name: str, then: Callable[[], Awaitable[None]]
 ) -> TopicMetadata:
-    """Create the topic `name` with the contents of `source`: records with offsets, times and leader epochs,
-    producers' sequence numbers, aborted transactions, settings. Open transactions of `source` are aborted in
-    the fork, because no producer would end them.
+    """Create the topic `name` with the contents of `source`: its records with offsets, times and leader
+    epochs, the producers' sequence numbers, aborted transactions, and settings. Open transactions of `source`
+    are aborted in the fork, because no producer would end them.
 
-    `then` is called when the topic has leaders. After this call, the fork survives a kill of the brokers. It
-    starts a flush, after which the fork also survives a failure of the machine. Raises KafkaError.
+    `then` is called when the topic has leaders. When `fork_topic` returns, the fork survives a kill of the
+    brokers; after the flush that it starts, the fork also survives a failure of the machine. Raises
+    KafkaError.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
@@ -125,7 +126,7 @@ class _Fork:
             source, source_id = self._source.name, self._source.topic_id
             await services.replicas.prepare((source, index, source_id) for index in held)
         try:
-            # Do not await, so that all logs are from one moment.
+            # Do not await, so that all logs are forked at the same moment.
             for broker_id, services in self._services.items():
                 for index in self._held_by(broker_id):
                     self._forked.append((services, self._fork_log(services, index)))
@@ -193,7 +194,7 @@ class _Fork:
 
 
 def _flushed(services: Services, error: Exception | None) -> None:
-    # Do not report errors, which are already reported for the disk.
+    # Ignore errors: they have already been reported for the log directory.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
 
@@ -206,13 +207,13 @@ _STATUS = {
 
 
 class Forks:
-    """The fork route, which responds when the fork is usable and survives a kill of the broker."""
+    """Route that forks a topic. It responds when the fork is usable and survives a kill of the broker."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """The route."""
+        """Return the route."""
         return [
             Route(
                 "POST",
@@ -221,7 +222,7 @@ class Forks:
                 "fork a topic: create a topic with the same contents, without copying records",
                 {
                     "name": "string: name of the new topic",
-                    "groups": "true, or an array of strings: groups to copy committed offsets of",
+                    "groups": "true, or an array of strings: groups whose committed offsets are copied",
                 },
             )
         ]
@@ -253,7 +254,6 @@ class Forks:
 
 
 def _groups(call: Call) -> list[str] | None:
-    """The groups to copy; None for all groups."""
     given = call.body.get("groups", [])
     if given is True:
         return None
@@ -265,8 +265,8 @@ def _groups(call: Call) -> list[str] | None:
 async def copy_positions(
     brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Copy the offsets of groups (None: all) from `source` to the topic `name`, and return the groups of
-    these brokers with copied offsets. Raises KafkaError.
+    """Copy the offsets of groups (None: all) from `source` to the topic `name`, and return the groups whose
+    offsets were copied. Raises KafkaError.
     """
     copied: list[str] = []
     for broker in brokers:

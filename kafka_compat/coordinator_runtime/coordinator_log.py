@@ -1,5 +1,5 @@
-"""Log interface of a coordinator: one log per shard, which is a partition of `__consumer_offsets` or
-`__transaction_state`.
+"""Interface of a coordinator's log. Each shard, a partition of `__consumer_offsets` or `__transaction_state`,
+has its own log.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple, Protocol
 from kafka_compat.errors import ErrorCode
 
 NO_PRODUCER_ID: Final = -1
-"""The producer ID outside transactions."""
+"""The producer ID of records outside transactions."""
 
 
 class ReplayedBatch(NamedTuple):
-    """One batch of a shard's log, or a part of a large one.
+    """One batch of a shard's log, or a part of a large batch.
 
-    `end_offset` is the offset after its last record. `producer_id` is -1 outside transactions. `committed` is
-    None except for a transaction marker, which has no records.
+    `end_offset` is the offset after the last record of the batch. `producer_id` is -1 outside transactions.
+    `committed` is None, except for a transaction marker, which has no records.
     """
 
     end_offset: int
@@ -27,7 +27,7 @@ class ReplayedBatch(NamedTuple):
 
 
 class TransactionalProducer(NamedTuple):
-    """The producer in whose transaction records are written: they take effect when it commits."""
+    """The producer in whose transaction records are written. They take effect when it commits."""
 
     producer_id: int
     producer_epoch: int
@@ -46,17 +46,17 @@ class CoordinatorLog(Protocol):
         *,
         commits: bool = False,
     ) -> int:
-        """Append (key, value) records as one batch; return the offset after it. Raises KafkaError.
+        """Append (key, value) records as one batch, and return the offset after the batch. Raises KafkaError.
 
-        `commits`: the records are committed consumer offsets.
+        `commits`: whether the records are committed consumer offsets.
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
-        """Call back once all records below `offset` are committed, or with an error if they will not be (see
-        `is_committed` for the error that means both).
+        """Call the function once all records below `offset` are committed, or with an error if they cannot
+        be. With one of the errors, the records are nevertheless committed (see `is_committed`).
 
-        The callback is called exactly once, immediately if there is nothing to wait for, and for a smaller
-        offset before a larger one.
+        The callback is called exactly once, immediately if there is nothing to wait for. Callbacks for
+        smaller offsets are called before those for larger offsets.
         """
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
@@ -64,8 +64,8 @@ class CoordinatorLog(Protocol):
 
 
 def is_committed(error: ErrorCode) -> bool:
-    """Whether `when_committed` reported records as committed. With NOT_ENOUGH_REPLICAS_AFTER_APPEND they are
-    committed, but on fewer replicas than min.insync.replicas.
+    """Return whether this result of `when_committed` means that the records are committed. With
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND, they are committed on fewer replicas than min.insync.replicas.
     """
     return error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -77,4 +77,4 @@ STORE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""Maps errors of the log to errors for a coordinator's client. Other errors depend on the request."""
+"""Maps errors of the log to errors for a coordinator's client. Each kind of coordinator adds its own."""

@@ -1,7 +1,7 @@
-"""Loading of a shard: drops superseded records of the log before any of them is decoded.
+"""Loading of a shard, which drops superseded records of the log before decoding any of them.
 
 A log that is not compacted yet contains many records per key. All but the last are superseded and skipped.
-The result is the same as from replaying every record in order (see the rules in `runtime.py`).
+The result is the same as after replaying every record in order (see the rules in `runtime.py`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 
 LoadedRecord = tuple[bytes, bytes, int, int]
-"""An effective record: key, value, the offset after its batch, and the producer ID, which is -1 unless the
-outcome of its transaction is not in the log yet.
+"""A record that is not superseded: key, value, the offset after its batch, and the producer ID. The producer
+ID is -1, unless the log does not contain the outcome of the record's transaction yet.
 """
 
 
 _Latest = dict[bytes, tuple[bytes, int]]
-"""The last value of each key, and the offset after its batch. Deleted keys are absent."""
+"""Maps each key to its last value and the offset after its batch. Deleted keys are absent."""
 
 
 class Loader:
-    """Collects the effective records of a shard: pass every batch in order, then read `records`."""
+    """Collects the records that are not superseded. Pass all batches to `feed`; then read `records`."""
 
     def __init__(self) -> None:
         self.record_count = 0
@@ -29,8 +29,8 @@ class Loader:
         self._open: dict[int, _Latest] = {}
 
     def feed(self, batch: ReplayedBatch) -> None:
-        """Add a batch. Records of a transaction take effect once its commit marker is read, at their position
-        in the log, so that a later record outside transactions supersedes them.
+        """Add a batch. Records of a transaction take effect when its commit marker is read, but keep their
+        position in the log: a later record outside transactions supersedes them.
         """
         if batch.committed is not None:
             ended = self._open.pop(batch.producer_id, None)
@@ -55,7 +55,7 @@ class Loader:
                 self._latest[key] = latest
 
     def _delete(self, key: bytes, latest: _Latest) -> None:
-        """Apply a deletion outside transactions, which also covers earlier records of open transactions."""
+        """Apply a deletion. Outside transactions, it also deletes earlier records of open transactions."""
         latest.pop(key, None)
         if latest is self._latest:
             for pending in self._open.values():

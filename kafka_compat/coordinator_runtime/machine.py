@@ -1,4 +1,4 @@
-"""Interface of a coordinator's state machine, which contains the state of one group or one transactional ID.
+"""Interface of a coordinator's state machine, which holds the state of one group or one transactional ID.
 
 A machine does no I/O and has no clock. Events carry the time, and each returns an Output. Only `replay`
 changes the state that is stored in the log; see `runtime.py`.
@@ -14,11 +14,11 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 Waiter = object
-"""A waiting request. The machine keeps it and returns it with the response, without reading it."""
+"""A waiting request. The machine returns it with the response, without interpreting it."""
 
 
 class Now(NamedTuple):
-    """One moment on two clocks: the monotonic clock for timers, and the time of day for records."""
+    """The current time on two clocks: the monotonic clock for timers, and the time of day for records."""
 
     timer_ms: int
     wall_ms: int
@@ -40,9 +40,9 @@ R_in = TypeVar("R_in", contravariant=True)
 
 
 class Write(NamedTuple):
-    """Append these records (of the machine's kinds) as one batch, in a transaction if there is a producer.
-    Once they are committed and replayed, or have failed, the runtime calls the machine's `written` with the
-    `purpose`. `commits`: the records are committed consumer offsets.
+    """Records (of the machine's kinds) to append as one batch, in a transaction if `producer` is set. Once
+    the records are committed and replayed, or the write has failed, the runtime calls the machine's `written`
+    with `purpose`. `commits`: whether the records are committed consumer offsets.
     """
 
     records: Sequence[Any]
@@ -53,8 +53,8 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """All results of one event. `notes` are log lines. `has_effects`: there are effects other than responses
-    and a write.
+    """All results of one event. `notes` are log lines. `has_effects`: whether there are effects other than
+    responses and a write.
     """
 
     responses: list[tuple[Waiter, Any]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Output:
 
 
 class Outbox:
-    """Collects the Output of the current event, shared by the parts of a machine."""
+    """Collects the Output of the current event. The parts of a machine share one Outbox."""
 
     __slots__ = ("output",)
 
@@ -88,29 +88,29 @@ class Outbox:
 
 
 class Machine(Protocol[R_in]):
-    """Interface of a machine to the runtime; requests are specific to each kind."""
+    """Interface of a machine to the runtime. Each kind of machine has its own methods for requests."""
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The time at which `tick` is due, or somewhat earlier; None for never."""
+        """The time at which `tick` is due, or an earlier time; None if `tick` is not needed."""
 
     @property
     def is_dead(self) -> bool:
         """Whether the machine has no state left and can be removed."""
 
     def replay(self, record: R_in, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record, in the transaction of `producer_id` unless that is -1. `log_offset` is
+        """Apply a committed record. `producer_id` identifies its transaction (-1: none), and `log_offset` is
         the offset after its batch.
         """
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Apply the end of a producer's transaction."""
+        """Commit or abort the transaction of a producer."""
 
     def loaded(self, now: Now) -> Output:
-        """Start, after all records in the log have been replayed."""
+        """Start the machine after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Handle the result of a Write: committed and replayed, or failed or unresolved with an error."""
+        """Handle the result of a Write: replayed if there is no error, otherwise failed or unresolved."""
 
     def tick(self, now: Now) -> Output:
         """Handle all deadlines that have passed."""

@@ -23,11 +23,11 @@ from kafka_compat.storage.records.records import Record, build_batch, control_re
 
 _READ_BYTES: Final = 1024 * 1024
 _PART_RECORDS: Final = 500
-"""Maximum number of records per replayed part: replay yields after each part of a batch."""
+"""Maximum number of records that are replayed before replay yields."""
 
 
 class PartitionCoordinatorLog:
-    """CoordinatorLog on the partitions that this broker leads."""
+    """CoordinatorLog for the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Use the same value as Kafka's brokers for commits, because Kafka's tools show it.
+            # Kafka's tools show the base sequence. Use the same value for commits as Kafka's brokers.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )
@@ -113,8 +113,8 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = iter(records_of(batch))
             if header.is_control:
                 marker = next(records, None)
-                # Without a marker, there is nothing to apply: compaction removed the marker after all records
-                # of its transaction.
+                # If the marker is missing, nothing is left to apply: compaction removes a marker after all
+                # records of its transaction.
                 if marker is not None:
                     committed = control_record_type(marker) is ControlRecordType.COMMIT
                     yield ReplayedBatch(offset, producer_id, committed, [])

@@ -9,12 +9,12 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)
 def shard_of(key: str, shard_count: int) -> int:
-    """Kafka's partitioner: the absolute value of Java's String.hashCode, modulo the number of partitions."""
+    """Return the partition of a key: the absolute value of its Java hash modulo the partition count."""
     return _absolute(java_hash_code(key)) % shard_count
 
 
 def java_hash_code(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
+    """Return Java's String.hashCode of the text: a signed 32-bit number, computed from UTF-16 code units."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
@@ -23,5 +23,5 @@ def java_hash_code(text: str) -> int:
 
 
 def _absolute(number: int) -> int:
-    # The most negative int has no absolute value in Java; Kafka uses 0 for it.
+    # In Java, the absolute value of the smallest int is negative. Kafka uses 0 instead.
     return 0 if number == -(1 << 31) else abs(number)

@@ -1,25 +1,25 @@
-"""Runtime of coordinators: loads, persists and wakes the state machines of groups, transactions, and other
-users of an internal topic.
+"""Runtime of coordinators: loads and persists the state machines of groups and transactions, and runs their
+timers.
 
 Rules
 1. A shard is a partition of the topic that this broker leads. It is loading, then active, or failed if its
-   log cannot be read. A machine belongs to the shard that its key hashes to.
-2. An event of a machine yields at most one batch of records. The batch is appended at once; the response that
-   depends on it is parked.
-3. A record is replayed when it is committed (below the high watermark) and while a shard is loaded. Only a
+   log cannot be read. A machine belongs to the shard to which its key hashes.
+2. An event of a machine yields at most one batch of records. The batch is appended immediately; the response
+   that depends on the batch waits until it is committed.
+3. A record is replayed when it is committed (below the high watermark), or when its shard is loaded. Only a
    machine's `replay` changes its logged state. The state of a machine therefore always equals the state
-   loaded from the committed part of the log, and visible state is never lost. Until then a change is a
-   separate value in the machine ("staged", "pending"). Records that are committed together are replayed in
-   log order.
+   loaded from the committed part of the log, and visible state is never lost. A change that is not committed
+   yet is a separate value in the machine ("staged", "pending"). Records that are committed together are
+   replayed in log order.
 4. After its records were replayed, the machine's `written` is called and responds. It is called exactly once,
    even if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after
-   `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout the records stay in the log and are replayed if
+   `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout, the records stay in the log and are replayed if
    they are committed later.
 5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
-   `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
+   `replay_end_marker`. A marker that is committed during loading is replayed after the log.
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
-   of its records are replayed and `loaded` has been called, even while others are still loading. A dead
-   machine is removed.
+   of its records are replayed and `loaded` has been called, even while other machines are still loading. A
+   dead machine is removed.
 7. Unloading fails each machine's pending writes, lets it respond to other requests, and removes it.
 """
 
@@ -50,7 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """Runtime of one kind of coordinator, by the rules above. `running` has all active machines by key."""
+    """Runtime of one kind of coordinator, with the rules above. `running` maps keys to active machines."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class CoordinatorRuntime(Generic[M, R]):
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
         commit_timeout_ms: int | None = None,
     ) -> None:
-        """`topic` and `noun` ("Group") are for log lines; `now_ms` is the time of day.
+        """`topic` and `noun` (for example "Group") are used in log lines. `now_ms` returns the time of day.
 
-        `encode` raises ValueError for a value that does not fit into a record; `decode` raises
-        MalformedRequest, and returns None for an irrelevant record type. `perform` carries out effects of an
-        Output other than responses and a write.
+        `encode` raises ValueError for a value that does not fit into a record. `decode` raises
+        MalformedRequest, and returns None for irrelevant types of records. `perform` carries out the effects
+        of an Output other than responses and writes.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -89,8 +89,6 @@ class CoordinatorRuntime(Generic[M, R]):
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
         """The loading times of the most recently loaded shards."""
 
-    # Lifecycle
-
     def close(self) -> None:
         """Stop all timers and respond to waiting requests. Later requests get COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
@@ -108,7 +106,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.timers.call_later(interval_ms, call)
 
     def run_cooperatively(self, work: Iterator[int]) -> None:
-        """Run long work between requests until the runtime is closed (see `scheduler.run_cooperatively`)."""
+        """Run long work between requests until it ends or the runtime is closed."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:
@@ -122,7 +120,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard that this broker now leads; with `delay`, start after this method returns."""
+        """Load a shard that this broker now leads. With `delay`, loading starts after this method returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -148,7 +146,7 @@ class CoordinatorRuntime(Generic[M, R]):
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All work of loading, in small steps that yield their sizes (see `run_cooperatively`)."""
+        """Load a shard in small steps. Each step yields its size (see `run_cooperatively`)."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -186,7 +184,6 @@ class CoordinatorRuntime(Generic[M, R]):
             )
 
     def _run(self, running: RunningMachine[M]) -> None:
-        """Activate a machine."""
         self.running[running.key] = running
         self.carry_out(running, running.machine.loaded(self.now()))
 
@@ -209,19 +206,17 @@ class CoordinatorRuntime(Generic[M, R]):
                 self.carry_out(running, running.machine.unload())
             self._drop(running)
 
-    # Finding machines
-
     @property
     def is_loading(self) -> bool:
-        """Whether machines may still be loading."""
+        """Whether any machine may still be loading."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def shard_of(self, key: str) -> int:
-        """The partition of the topic to which a key belongs. The topic must exist."""
+        """Return the partition of the topic to which a key belongs. The topic must exist."""
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
-        """The error for a key that is not in `running`; NONE if this broker is its coordinator."""
+        """Return the error for a key that is not in `running`, or NONE if this broker is its coordinator."""
         if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         shard_count = self._log.shard_count
@@ -231,18 +226,16 @@ class CoordinatorRuntime(Generic[M, R]):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
     def host(self, key: str, machine: M) -> RunningMachine[M]:
-        """Activate a new machine. `refusal` of the key must be NONE."""
+        """Activate a new machine for a key whose `refusal` is NONE."""
         running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
-        """Whether this broker still leads the machine's shard; otherwise the machine's output is dropped."""
+        """Return whether this broker still leads the machine's shard. If not, its output is dropped."""
         return running.shard.state is not ShardState.FAILED
 
     def now(self) -> Now:
         return Now(self._scheduler.monotonic_ms(), self._now_ms())
-
-    # Events
 
     def carry_out(self, running: RunningMachine[M], out: Output) -> None:
         """Carry out an Output: respond, append, and set the machine's timer."""
@@ -272,7 +265,7 @@ class CoordinatorRuntime(Generic[M, R]):
             self._refused(running, write, refusal.code)
             return
         except ValueError as problem:
-            log.warning("%s %s: could not write a record: %s", self._noun, running.key, problem)
+            log.warning("Could not write a record for %s %s: %s", self._noun, running.key, problem)
             self._refused(running, write, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         append = Append(running, write, end_offset)
@@ -286,7 +279,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
-        """Handle committed records. The log calls this in order."""
+        """Handle the result for an append. The log calls this in log order."""
         shard = append.running.shard
         appends = shard.appends
         if error and not is_committed(error):
@@ -312,7 +305,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 self.carry_out(running, machine.written(write.purpose, error, self.now()))
 
     def _replay_for_dead(self, append: Append[M]) -> None:
-        """Replay the records of a machine that was removed before they were committed."""
+        """Replay the records of a machine that was removed before its records were committed."""
         producer = append.write.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in append.write.records:
@@ -330,7 +323,7 @@ class CoordinatorRuntime(Generic[M, R]):
         running.machine.replay(record, log_offset, producer_id)
 
     def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """Replay a machine's first record, or a record of a machine that was removed before the commit."""
+        """Replay a machine's first record, or a record of a machine removed before the commit."""
         running = shard.add(record.machine_key, self._new_machine(record.machine_key))
         self._replay(shard, record, log_offset, producer_id)
         if shard.is_replayed:
@@ -356,8 +349,6 @@ class CoordinatorRuntime(Generic[M, R]):
             if machines.get(running.key) is running:
                 del machines[running.key]
 
-    # The clock
-
     def set_alarm(self, running: RunningMachine[M]) -> None:
         """Set the timer for the machine's next deadline."""
         wake_at_ms = running.machine.wake_at_ms
@@ -375,7 +366,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.tick(self.now()))
 
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
-        """Set the timer for the oldest append, unless it is set: appends are in time order."""
+        """Set the timer for the oldest append, unless it is already set. Appends are in order of time."""
         if shard.appends_alarm is None:
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 

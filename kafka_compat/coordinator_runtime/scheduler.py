@@ -1,4 +1,4 @@
-"""Scheduler of coordinators: a monotonic clock, timers, and cooperative long work."""
+"""Scheduler of a coordinator: a monotonic clock, timers, and cooperative long work."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""The time after which long work yields to the event loop."""
+"""Time after which long work yields to the event loop."""
 _LOOK_SIZE: Final = 20
-"""The amount of work between two clock readings."""
+"""Amount of work between two readings of the clock."""
 
 
 class TimerHandle(Protocol):
@@ -19,16 +19,16 @@ class TimerHandle(Protocol):
 
 class Scheduler(Protocol):
     def monotonic_ms(self) -> int:
-        """Milliseconds on a monotonic clock of unspecified origin."""
+        """Return the milliseconds since an arbitrary moment, on a monotonic clock."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        """Call a function once, after at least `delay_ms`, and never before this returns. With 0, it is
-        called before any request that is not read yet.
+        """Call a function once, after at least `delay_ms`, and never before this method returns. With a delay
+        of 0, the function is called before any request that has not been read yet.
         """
 
 
 class LoopScheduler:
-    """Real time on an event loop."""
+    """Scheduler that runs in real time on an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -48,10 +48,10 @@ def run_cooperatively(
     is_wanted: Callable[[], bool],
     on_error: Callable[[Exception], None],
 ) -> None:
-    """Run `work` in slices, the first one now, so that other requests are served in between. Each step yields
-    its size; a step of size 1 takes a few microseconds.
+    """Run `work` in slices, the first one immediately, so that other requests are served between them. Each
+    step yields its size; a step of size 1 takes a few microseconds.
 
-    The work continues while `is_wanted()` is true. An exception ends the work.
+    The work continues as long as `is_wanted()` is true. An exception ends it and is passed to `on_error`.
     """
     if not is_wanted():
         return

@@ -33,8 +33,8 @@ class RunningMachine(Generic[M]):
 
 
 class Append(Generic[M]):
-    """An uncommitted batch in the log. `end_offset` is the offset after it. Its machine gets one result for
-    the batch.
+    """An uncommitted batch in the log. `end_offset` is the offset after the batch. The machine gets exactly
+    one result for the batch.
     """
 
     __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")
@@ -48,7 +48,7 @@ class Append(Generic[M]):
 
 
 class Shard(Generic[M]):
-    """A shard and its state. `leader_epoch` is the epoch in which this broker leads the partition; `appends`
+    """A shard and its state. `leader_epoch` is the epoch in which this broker leads the partition. `appends`
     are in log order.
     """
 
@@ -57,7 +57,7 @@ class Shard(Generic[M]):
         self.leader_epoch = leader_epoch
         self.state = ShardState.LOADING
         self.is_replayed = False
-        """Whether the log has been replayed. Its machines are then activated while this shard is LOADING."""
+        """Whether the log has been replayed. Machines are then activated while the shard is still LOADING."""
         self.machines: dict[str, RunningMachine[M]] = {}
         self.appends: deque[Append[M]] = deque()
         self.appends_alarm: Deadline | None = None
@@ -69,11 +69,11 @@ class Shard(Generic[M]):
         return running
 
     def note_transaction(self, running: RunningMachine[M], producer_id: int) -> None:
-        """Record that the machine takes part in a producer's transaction, to notify it of the end."""
+        """Record that the machine takes part in a producer's transaction and must be notified of its end."""
         self._in_transaction.setdefault(producer_id, set()).add(running.key)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Apply the committed marker of a transaction; queued while the log is being read."""
+        """Apply the committed marker of a transaction. While the log is being read, the marker is queued."""
         if not self.is_replayed:
             self._ended.append((producer_id, committed))
             return
@@ -83,7 +83,7 @@ class Shard(Generic[M]):
                 running.machine.replay_end_marker(producer_id, committed)
 
     def finish_replay(self) -> None:
-        """Apply the queued events after everything in the log has been replayed."""
+        """Apply the queued markers after the whole log has been replayed."""
         self.is_replayed = True
         ended, self._ended = self._ended, []
         for producer_id, committed in ended:

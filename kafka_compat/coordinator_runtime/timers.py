@@ -1,4 +1,4 @@
-"""Deadlines of a coordinator, multiplexed on one timer of its scheduler."""
+"""Deadlines of a coordinator, all served by one timer of its scheduler."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 _CANCELLED_MIN = 100
-"""Minimum number of canceled deadlines at which the queue is cleaned."""
+"""Minimum number of canceled deadlines before they are removed from the queue."""
 
 
 class Deadline:
-    """A call at `at_ms` of the scheduler's clock, unless canceled first."""
+    """A function that is called at `at_ms` of the scheduler's clock, unless it is canceled first."""
 
     __slots__ = ("_timers", "at_ms", "callback")
 
@@ -28,8 +28,8 @@ class Deadline:
 
 
 class Timers:
-    """Deadlines, earliest first. Canceled deadlines stay queued until they are due, or until more than half
-    of a long queue is canceled, because each heartbeat replaces a deadline that was minutes away.
+    """Queue of deadlines, earliest first. Canceled deadlines stay queued until they are due, or until they
+    are more than half of a long queue, because each heartbeat replaces a deadline that was minutes away.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -41,7 +41,7 @@ class Timers:
         self._wake_up: TimerHandle | None = None
 
     def call_at(self, at_ms: int, callback: Callable[[], None]) -> Deadline:
-        """Call once, at `at_ms` or later, and never before this returns."""
+        """Call a function once, at `at_ms` or later, and never before this method returns."""
         deadline = Deadline(self, at_ms, callback)
         self._order += 1
         self._live += 1
@@ -58,7 +58,6 @@ class Timers:
             deadline.cancel()
 
     def one_less(self) -> None:
-        """Count a canceled or expired deadline."""
         self._live -= 1
         if not self._live:
             self._queue.clear()

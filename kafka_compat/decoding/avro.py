@@ -12,7 +12,9 @@ from kafka_compat.decoding.plain import NotSo
 
 _WRAPPER: Final = "kafka_compat.Wrapper"
 _VALUE: Final = "value"
-"""Fields add no bytes to a record, and only a record accepts references to named schemas."""
+"""Field of the record in which each schema is wrapped, because only records accept references to named
+schemas. The record adds no bytes.
+"""
 _PRIMITIVE_BYTES: Final = {
     "null": 0,
     "boolean": 1,
@@ -30,7 +32,7 @@ _PRIMITIVE_BYTES: Final = {
 
 
 class AvroSchema:
-    """Decodes values written with this schema."""
+    """An Avro schema, which decodes values written with it."""
 
     kind = "avro"
 

@@ -80,7 +80,7 @@ class Decoded(NamedTuple):
     `json-schema`.
     """
     text: str | None
-    """None for null."""
+    """The decoded text; None for null."""
     size_bytes: int
     """Total size in bytes; -1 for null."""
     schema_id: int | None = None
@@ -95,7 +95,7 @@ JSON_SCHEMA: Final = "json-schema"
 
 
 class JsonSchema:
-    """Decodes values as JSON. Only producers need the schema."""
+    """A JSON schema. Values are decoded without it, because only producers need the schema."""
 
     kind = JSON_SCHEMA
 
@@ -104,7 +104,7 @@ class JsonSchema:
 
 
 def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
-    """Possible schema ids of keys and values."""
+    """Return the possible schema ids of keys and values."""
     starts = (framed(content) for content in contents if content is not None)
     return {start.schema_id for start in starts if start is not None}
 
@@ -142,7 +142,7 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """Decode the value by its schema; None if it has no schema header."""
+    """Decode the value by its schema. Return None if it has no schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None
@@ -159,7 +159,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 
 
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
-    """(format, text) of the most likely format."""
+    """Return the most likely format, and the text."""
     try:
         # Omit an incomplete last character, which truncated content may have.
         text = _beginning_of(content) if is_cut else text_of(content)

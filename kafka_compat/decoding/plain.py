@@ -24,7 +24,7 @@ _SHOWN_AS_THEY_ARE: Final = "\n\r\t"
 
 
 class NotSo(ValueError):
-    """Bytes or a text that a format does not allow. The message states the reason."""
+    """Bytes or text that a format does not allow. The message states the reason."""
 
 
 def text_of(content: bytes) -> str:
@@ -36,7 +36,7 @@ def text_of(content: bytes) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether a text contains only printable characters."""
+    """Return whether a text contains only printable characters."""
     return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
 
 
@@ -50,13 +50,13 @@ def number_of(content: bytes, kind: str) -> str:
 
 
 def hex_of(content: bytes) -> str:
-    """Two digits per byte, separated by blanks."""
+    """Encode as two hexadecimal digits per byte, separated by blanks."""
     return content.hex(" ")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with invisible characters, controls and direction marks as \\xNN or \\uNNNN; with `lines`, line
-    ends and tabs are kept.
+    """Return `text` with invisible characters, controls and direction marks as \\xNN or \\uNNNN. With
+    `lines`, line ends and tabs are kept.
     """
     if text.isprintable():
         return text

@@ -17,7 +17,7 @@ _OWN: Final = "google/protobuf/"
 
 
 class ProtobufSchema:
-    """Decodes values written with this schema."""
+    """A Protobuf schema, which decodes values written with it."""
 
     kind = "protobuf"
 

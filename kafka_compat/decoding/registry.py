@@ -1,8 +1,8 @@
-"""Client of a schema registry with Confluent's API; a lookup takes at most `PATIENCE_S`.
+"""Client of a schema registry with Confluent's API. A lookup takes at most `PATIENCE_S`.
 
 Schemas never change, so they are cached forever. If a lookup fails, the reason is returned instead of the
-schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried in the
-meantime.
+schema, and the id is looked up again after `AGAIN_AFTER_S`. Until then, an unreachable registry is not
+queried.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Registry:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
-        """The schemas with these ids, or the reasons why schemas are unavailable."""
+        """Return the schemas with these ids, or the reasons why schemas are unavailable."""
         asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
         tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
         if tasks:
@@ -73,7 +73,6 @@ class Registry:
         return found
 
     def _reason(self, schema_id: int) -> str | None:
-        """Reason not to look up an id now; None if a lookup is allowed."""
         now_s = self._now_s()
         for refused in (self._refused.get(schema_id), self._away):
             if refused is not None and now_s < refused[0]:
@@ -113,7 +112,7 @@ class Registry:
             return JsonSchema()
         if kind == "AVRO":
             references = await self._references(named, "")
-            # Use a thread, because the first import takes as long as a visit may take.
+            # Use a thread, because the first import takes too long for the event loop.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
@@ -122,7 +121,7 @@ class Registry:
         raise NotSo(f"its type {str(kind)[:40]!r} is not supported")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
-        """Referenced schemas by reference name, each after its own references."""
+        """Return the referenced schemas by reference name, each after its own references."""
         found: dict[str, str] = {}
         begun: set[str] = set()
 
@@ -151,7 +150,7 @@ class Registry:
 
 
 def registry_of(config: BrokerConfig) -> Registry | None:
-    """The configured registry, or None. Raises StartupError."""
+    """Return the configured registry, or None. Raises StartupError."""
     url, user_info = config.str(URL), config.str(USER)
     if not url:
         if user_info:

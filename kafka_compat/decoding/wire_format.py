@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header; None if there is none. Ids start at 1, unlike the bytes of most integers."""
+    """Split off the header, or return None without one. Schema id 0, as in many integers, is invalid."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
@@ -34,8 +34,8 @@ def framed(content: bytes) -> Framed | None:
 
 
 def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
-    """The path to the message in its Protobuf file, from the outermost in, and the message bytes. Raises
-    NotSo.
+    """Return the path to the message in its Protobuf file, starting at the outermost message, and the message
+    bytes. Raises NotSo.
     """
     try:
         count, position = read_varint(content, 0)

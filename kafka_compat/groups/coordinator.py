@@ -1,8 +1,8 @@
 """The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
-It finds the group of each request and passes the event to it; the runtime does the remaining work. Each
-response is passed to the callback of its request, at once or when the records that it depends on are
-committed. Each callback is called exactly once, even if this broker loses the shard or shuts down.
+It passes each request to the state machine of its group; the runtime does the remaining work. Each response
+is passed to the callback of its request, immediately or when the records that it depends on are committed.
+Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 
 class GroupProgress(NamedTuple):
-    """The state, members and committed offsets of a group. `committed` is a live view."""
+    """The state, members and committed offsets of a group. `committed` is a live view of the offsets."""
 
     state: GroupState
     members: int
@@ -88,10 +88,8 @@ class GroupCoordinator:
     def _new_group(self, group_id: str) -> Group:
         return Group(group_id, self._settings, self._new_member_id, self._now())
 
-    # Lifecycle
-
     def start(self) -> None:
-        """Start the checks for expired offsets, every offsets.retention.check.interval.ms."""
+        """Start checking for expired offsets, every offsets.retention.check.interval.ms."""
         self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
@@ -99,7 +97,7 @@ class GroupCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """Load a shard that this broker now leads. A long log is read in steps, during which the shard is
+        """Load a shard that this broker now leads. A long log is read in steps; until then, the shard is
         loading.
         """
         self._runtime.load(index, leader_epoch)
@@ -109,16 +107,14 @@ class GroupCoordinator:
         self._runtime.unload(index)
 
     def shard_of(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that stores a group; the topic must exist."""
+        """Return the partition of `__consumer_offsets` that stores a group. The topic must exist."""
         return self._runtime.shard_of(group_id)
 
     def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Process the committed marker of a transaction in a shard, which makes its offsets visible or
-        discards them.
+        """Process the committed marker of a transaction in a shard: make its offsets visible, or discard
+        them.
         """
         self._runtime.end_transaction(index, producer_id, committed)
-
-    # Requests of members
 
     def join(self, group_id: str, request: Join, respond: Callable[[JoinResult], None]) -> None:
         error = self._refusal(group_id)
@@ -143,7 +139,7 @@ class GroupCoordinator:
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Clients rejoin on this error, and the rebalance may have been lost.
+            # The rebalance may have been lost with the last coordinator. Clients rejoin after this error.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
@@ -157,14 +153,14 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Skip the timer if possible: most requests are heartbeats, which rarely bring a deadline nearer.
+            # Most requests are heartbeats, which rarely bring a deadline nearer: leave the timer unchanged.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Accept the heartbeat, because sessions restart once the shard is loaded.
+            # Accept the heartbeat, because all sessions restart when the shard has been loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -184,7 +180,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
     ) -> Steps[None]:
-        """Commit offsets. Partitions that do not exist fail individually; the others share one result."""
+        """Commit offsets. Offsets for missing partitions are rejected; all others have the same result."""
         refused: PartitionErrors = {}
         for some in batched(request.offsets):
             for partition in some:
@@ -225,9 +221,9 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return committed offsets, for all partitions if `partitions` is None.
+        """Return the committed offsets for these partitions, or for all partitions if None.
 
-        With `require_stable`, partitions with a commit in progress return UNSTABLE_OFFSET_COMMIT (KIP-447).
+        With `require_stable`, a partition with a commit in progress gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:
@@ -250,7 +246,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets. `respond` gets one error for all partitions if it concerns the whole group."""
+        """Delete offsets. `respond` gets a single error code if the error concerns the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
@@ -275,8 +271,9 @@ class GroupCoordinator:
         group_ids: Collection[str] | None,
         respond: Callable[[str, ErrorCode], None],
     ) -> list[str]:
-        """Copy the offsets of groups (None: all) for the topic `source` to `target`. Returns the groups that
-        have offsets; `respond` is called for each with the first error, or NONE, when its offsets are stored.
+        """Copy the offsets of groups (None: all groups) for the topic `source` to the topic `target`. Return
+        the groups that have such offsets. When the offsets of a group are stored, `respond` is called with
+        the first error, or NONE.
         """
         copied = []
         for group_id, running in list(self._running.items()):
@@ -303,11 +300,11 @@ class GroupCoordinator:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a shard is loading, so that groups may be missing."""
+        """Whether a shard is being loaded, so that groups may be missing."""
         return self._runtime.is_loading
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete all groups' offsets of partitions whose topic was deleted."""
+        """Delete all groups' offsets for partitions of deleted topics."""
         gone = list(partitions)
         for running in list(self._running.values()):
             offsets = running.machine.offsets
@@ -318,17 +315,14 @@ class GroupCoordinator:
         self._runtime.run_cooperatively(self._expiring())
 
     def _expiring(self) -> Iterator[int]:
-        """Delete the expired offsets of each group, in steps."""
         for group_id in list(self._running):
             running = self._running.get(group_id)
             if running is not None:
                 self._runtime.carry_out(running, running.machine.expire_offsets(self._now()))
             yield 2
 
-    # Administration
-
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Groups in any of these states and of any of these types, ignoring case. Empty filters match all."""
+        """Return the groups in any of these states and of any of these types. Empty filters match all."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
@@ -342,7 +336,7 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """The description of a group; None for an unknown group."""
+        """Return the description of a group, or None for an unknown group."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
         return error, None if running is None else running.machine.describe()
@@ -352,7 +346,7 @@ class GroupCoordinator:
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """The progress of a group; None for an unknown group."""
+        """Return the progress of a group, or None for an unknown group."""
         running = self._running.get(group_id)
         if running is None:
             return None
@@ -364,7 +358,7 @@ class GroupCoordinator:
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]
     ) -> None:
-        """Delete groups. Responds when each group is deleted or rejected."""
+        """Delete groups. `respond` is called when all groups have been deleted or rejected."""
         waiting = dict.fromkeys(group_ids)
         errors: dict[str, ErrorCode] = {}
 
@@ -383,16 +377,14 @@ class GroupCoordinator:
             else:
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
-    # Finding groups
-
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """Find a group, or the error for the request, which is `missing` if the group is unknown."""
+        """Return the group, or the error for the request. The error for an unknown group is `missing`."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error
 
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-        """The error if this broker is not the coordinator of a group; NONE if it is."""
+        """Return the error if this broker is not the coordinator of a group, or NONE if it is."""
         if not group_id and not empty_id_allowed:
             return ErrorCode.INVALID_GROUP_ID
         return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)

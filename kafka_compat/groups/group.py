@@ -1,11 +1,11 @@
-"""One classic group, as managed by its coordinator: the rebalance state machine and the group's offsets.
+"""State machine of one classic group: its rebalances and its offsets.
 
 Rules
-- A member commits in its own generation, and not between the end of a rebalance and its assignment.
-- Group-less ("simple") commits, generation -1, are for groups without members.
-- Offsets become visible once their records are committed. A deletion writes tombstones and takes effect once
-  the tombstones are committed; an offset that is committed again meanwhile is kept.
-- A group without members and offsets is deleted when its last offset expires, or by request.
+- A member commits in its current generation, and not between the end of a rebalance and its assignment.
+- Commits without a group ("simple" commits, generation -1) are accepted only if the group has no members.
+- Offsets become visible when their records are committed. A deletion writes tombstones and takes effect when
+  the tombstones are committed; an offset that was committed in the meantime is kept.
+- A group without members and offsets is deleted when its last offset expires, or by a DeleteGroups request.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""Maps errors of a failed append to errors of an offset commit."""
+"""Maps errors of a failed append to errors for an offset commit."""
 
 
 class OffsetsStored(NamedTuple):
-    """A commit whose record is being written. `errors` is the result, except for the written `partitions`."""
+    """A commit whose record is being written. `errors` contains the results for rejected partitions,
+    `partitions` the partitions whose offsets are being written.
+    """
 
     waiter: Waiter
     partitions: tuple[TopicPartition, ...]
@@ -56,9 +58,9 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion of offsets, and with `whole_group` also of the group.
+    """A deletion whose tombstones are being written: of offsets and, with `whole_group`, of the group.
 
-    `answer` is passed to `waiter` on success. Expiry of offsets has no waiter.
+    `answer` is passed to `waiter` on success. A deletion of expired offsets has no waiter.
     """
 
     whole_group: bool
@@ -67,7 +69,7 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """State machine of one group in the coordinator runtime, on top of `joining` and `rebalance`."""
+    """State machine of one group in the coordinator runtime. Uses `joining` and `rebalance`."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
@@ -82,7 +84,7 @@ class Group:
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """Process an OffsetCommit or a TxnOffsetCommit (KIP-447). An OffsetCommit also counts as a heartbeat
-        of its member; a TxnOffsetCommit does not, and may arrive during a rebalance.
+        of its member. A TxnOffsetCommit does not, and is accepted during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -108,7 +110,7 @@ class Group:
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
-        """Store offsets on behalf of an operator, whether or not the group has members."""
+        """Store offsets for an operator, whether or not the group has members."""
         out = self._outbox.begin()
         self._write_offsets(offsets, waiter, {}, None)
         return out
@@ -132,7 +134,7 @@ class Group:
         if request.generation_id < 0 and self.rebalance.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            # Transactional producers from before KIP-447 do not send a member ID.
+            # Transactional producers that predate KIP-447 do not send a member ID.
             allowed = self.rebalance.state is EMPTY or request.producer is not None
             return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self.rebalance.check_member(request.member_id, request.group_instance_id)
@@ -141,7 +143,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """Process an OffsetDelete (KIP-496). It is rejected for topics to which members subscribe."""
+        """Process an OffsetDelete (KIP-496). Offsets for topics to which members subscribe are kept."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -156,7 +158,7 @@ class Group:
         if deleted:
             self._write_tombstones(deleted, waiter, answer)
         else:
-            # Keep the group unchanged, even if it only waits for its first member.
+            # Keep the group, even if it is empty and waits for its first member.
             self._outbox.respond(waiter, answer)
         return out
 
@@ -166,7 +168,7 @@ class Group:
         )
 
     def delete(self, waiter: Waiter) -> Output:
-        """Process a DeleteGroups: delete an empty group with all of its offsets."""
+        """Process a DeleteGroups: delete an empty group and all of its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
@@ -175,7 +177,7 @@ class Group:
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
-        """Delete the offsets of a deleted topic, even if members subscribe to it."""
+        """Delete the offsets for a deleted topic, even if members subscribe to the topic."""
         out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
@@ -208,14 +210,12 @@ class Group:
         if records:
             self._outbox.write(Write(records, purpose))
         else:
-            # Complete the deletion at once: nothing that it deletes was ever written to the log.
+            # Complete the deletion immediately: the log contains nothing to delete.
             self._tombstones_written(purpose, ErrorCode.NONE)
 
-    # The runtime's events
-
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record of this group. Only this method and `replay_end_marker` change the mirror
-        of the log.
+        """Apply a committed record of this group. Only `replay` and `replay_end_marker` change the state that
+        mirrors the log.
         """
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
@@ -223,18 +223,18 @@ class Group:
             self.rebalance.stored.replay(record.value)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Apply the end of a producer's transaction."""
+        """Commit or discard the offsets of a producer's transaction."""
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """Start with the stored generation, after all records are replayed."""
+        """Continue with the stored generation, after all records have been replayed."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a write, whose records are committed and replayed, or which failed with an error."""
+        """Complete a write. Without an error, its records are committed and replayed."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -270,7 +270,7 @@ class Group:
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """Stop coordinating. Waiting members get an error and look up the new coordinator."""
+        """Stop coordinating. Waiting members get an error, and look up the new coordinator."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
@@ -279,13 +279,11 @@ class Group:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The latest time for the next `tick`; may be early."""
+        """The latest time for the next `tick`, or an earlier time; None if `tick` is not needed."""
         return self.rebalance.timers.wake_at_ms
 
-    # Administration
-
     def describe(self) -> GroupDescription:
-        """Describe the group, with subscriptions and assignments only if it is stable."""
+        """Describe the group. Subscriptions and assignments are included only if the group is stable."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,
@@ -305,10 +303,10 @@ class Group:
         )
 
     def overview(self) -> GroupOverview:
-        """The group's entry in ListGroups."""
+        """Return the group's entry in a ListGroups response."""
         return GroupOverview(self.group_id, self.rebalance.protocol_type or "", self.rebalance.state)
 
 
 def java_length(text: str) -> int:
-    """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, despite the name."""
+    """Return the number of UTF-16 code units, which Kafka compares with offset.metadata.max.bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

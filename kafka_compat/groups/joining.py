@@ -32,7 +32,7 @@ class Joining:
         self._new_member_id = new_member_id
 
     def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """Process a JoinGroup, whose session timeout has been checked."""
+        """Process a JoinGroup. The caller has checked the session timeout."""
         out = self._outbox.begin()
         if not self._has_room_for(request.member_id):
             self._rebalance.remove(request.member_id)
@@ -53,7 +53,7 @@ class Joining:
     def _has_room_for(self, member_id: str) -> bool:
         most = self._rebalance.settings.group_max_size
         if self._rebalance.state is PREPARING_REBALANCE:
-            # If group.max.size is below the number of members, the first to rejoin may stay.
+            # If group.max.size is less than the number of members, the first members to rejoin may stay.
             return member_id in self._roster.awaiting_join or len(self._roster.awaiting_join) < most
         return self._rebalance.state is EMPTY or member_id in self._roster or len(self._roster) < most
 
@@ -80,7 +80,7 @@ class Joining:
 
     def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
         if request.group_instance_id is not None:
-            # Fail as Kafka does. No client sends this, because static members get no ID in advance.
+            # Reject the request as Kafka does. No client sends it: static members get no ID in advance.
             self._rebalance.refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._rebalance.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
@@ -105,7 +105,7 @@ class Joining:
     def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
         same = member.protocols == request.protocols
         if self._rebalance.state is COMPLETING_REBALANCE and same:
-            # The response to the member's first JoinGroup was lost.
+            # The member did not receive the response to its first JoinGroup, and repeats the request.
             self._rebalance.answer_join(member, waiter)
         elif self._rebalance.state is STABLE and same and member.member_id != self._roster.leader_id:
             self._outbox.respond(waiter, self._rebalance.join_result(member.member_id, members=False))
@@ -151,7 +151,7 @@ class Joining:
         member.session_timeout_ms = request.session_timeout_ms
         replaced = self._roster.awaiting_join.pop(member.member_id, None)
         if replaced is not None:
-            # The client has abandoned the earlier request and retried.
+            # The client retried, and no longer waits for the response to the earlier request.
             self._rebalance.refuse_join(replaced, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self._roster.awaiting_join[member.member_id] = waiter
 
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # An older client that is leader assigns again, so the response names its previous ID.
+            # Older clients would assign again as leader. The response names the previous ID to prevent this.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )
@@ -184,10 +184,8 @@ class Joining:
         member.session_timeout_ms = former.session_timeout_ms
         self._roster.rename(member.member_id, former.member_id)
 
-    # Leaving
-
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """Process a LeaveGroup, which names several members in v3 and later."""
+        """Process a LeaveGroup. Version 3 and later may name several members."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

@@ -1,14 +1,15 @@
 """Offsets of one group: committed, staged, pending in transactions, and expired.
 
 Rules
-- Only `replay` and `replay_end_marker` change what mirrors the log: `committed`, and for each producer the
-  offsets of its open transaction (`pending`), which are not visible but make their partitions unstable
-  (KIP-447).
-- A commit is staged from its append until its record is committed or its client gets an error. Staged
-  partitions are also unstable, and do not expire.
-- A transaction's offset becomes visible with its commit marker, unless a later offset was written outside
-  transactions. A deletion outside transactions also covers earlier offsets of open transactions.
-- Offsets do not expire while an open transaction is about to commit.
+- Only `replay` and `replay_end_marker` change the state that mirrors the log: `committed`, and for each
+  producer the offsets of its open transaction (`pending`), which are not visible but make their partitions
+  unstable (KIP-447).
+- A commit is staged from its append until its record is committed, or its client gets an error. Staged
+  partitions are also unstable, and their offsets do not expire.
+- An offset of a transaction becomes visible when its commit marker is replayed, unless a later offset was
+  written outside transactions. A deletion outside transactions also deletes earlier offsets of open
+  transactions.
+- Offsets with a commit in progress or an open transaction do not expire.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, Off
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset, and the end of the batch in `__consumer_offsets` that contains it."""
+    """A committed offset, and the offset after the batch in `__consumer_offsets` that contains it."""
 
     value: OffsetAndMetadata
     log_offset: int
 
 
 _Staged = dict[TopicPartition, int]
-"""The number of commits in progress for each partition."""
+"""Number of commits in progress for each partition."""
 
 
 class GroupOffsets:
@@ -42,10 +43,8 @@ class GroupOffsets:
         self._staged: _Staged = {}
         self._staged_in_transactions: _Staged = {}
 
-    # State of the log
-
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record; `log_offset` is the offset after its batch."""
+        """Apply a committed record. `log_offset` is the offset after its batch."""
         partition = (record.topic, record.partition)
         if producer_id != NO_PRODUCER_ID:
             self._replay_transactional(partition, record.value, log_offset, producer_id)
@@ -56,7 +55,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # This is false for an outdated record of the same partition under a key of an older version.
+            # Loading may replay a newer record before an older one whose key has a different version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(
@@ -75,14 +74,12 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """End a producer's transaction: publish its offsets, unless committed again later, or drop them."""
+        """End a producer's transaction: drop its offsets, or publish those without a later commit."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)
             if known is None or known.log_offset < offset.log_offset:
                 self.committed[partition] = offset
-
-    # Commits in progress
 
     def stage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
         staged = self._staged_in_transactions if in_transaction else self._staged
@@ -96,8 +93,6 @@ class GroupOffsets:
             if count > 1:
                 staged[partition] = count - 1
 
-    # Queries
-
     @property
     def any(self) -> bool:
         return bool(self.committed or self.pending or self._staged or self._staged_in_transactions)
@@ -107,7 +102,7 @@ class GroupOffsets:
         return None if committed is None else committed.value
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Whether a commit for this partition is in progress."""
+        """Return whether a commit for this partition is in progress."""
         return partition in self._staged or self._is_in_transaction(partition)
 
     def _is_in_transaction(self, partition: TopicPartition) -> bool:
@@ -117,11 +112,11 @@ class GroupOffsets:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """All partitions with a visible or staged offset, excluding open transactions."""
+        """All partitions with a visible or staged offset, except offsets of open transactions."""
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The given partitions that have an offset, visible or not."""
+        """Return those of the given partitions that have an offset, visible or not."""
         return [item for item in partitions if item in self.committed or self.is_unstable(item)]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
@@ -140,13 +135,14 @@ class GroupOffsets:
         protocol_type: str | None,
         subscribed_topics: frozenset[str] | None,
     ) -> list[TopicPartition]:
-        """Offsets that expire by offsets.retention.minutes (KIP-211).
+        """Return the partitions whose offsets expire by offsets.retention.minutes (KIP-211).
 
-        - A group with members keeps the offsets of its subscribed topics; others expire by the age of the
-          commit. If the subscription is unknown (not a consumer group, or rebalancing) nothing expires.
-        - In a group without members all offsets expire once it has been empty for that time.
-        - Simple commits without a group expire by the age of the commit.
-        - An offset with its own expiry (OffsetCommit v2–4) expires then, with the same exceptions.
+        - In a group with members, offsets for subscribed topics do not expire; offsets for other topics
+          expire by the age of the commit. If the subscription is unknown (not a consumer group, or
+          rebalancing), nothing expires.
+        - In a group without members, all offsets expire once the group has been empty for this time.
+        - Commits without a group ("simple" commits) expire by the age of the commit.
+        - An offset with its own expiry (OffsetCommit v2–4) expires at that time, with the same exceptions.
         """
         kept_topics: frozenset[str] = frozenset()
         empty_since_ms = -1

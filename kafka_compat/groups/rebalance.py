@@ -1,30 +1,31 @@
-"""Rebalance state machine of one classic group: members, generations and assignments. It does no I/O: events
-and the time are inputs; responses and records are added to the `outbox`. `joining.py` handles JoinGroup and
-LeaveGroup, `group.py` handles the offsets.
+"""Rebalance state machine of one classic group: members, generations and assignments. It does no I/O: its
+inputs are events and the time, and it adds responses and records to the `outbox`. `joining.py` handles
+JoinGroup and LeaveGroup, and `group.py` handles the offsets.
 
 Rules
 - A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires or changes its supported
   protocols, and when the leader rejoins. It ends when every member has joined, or when the longest rebalance
   timeout of any member has passed; members that have not joined by then are removed, except static members.
-- The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again while new members
-  arrive, up to the rebalance timeout (KIP-134).
-- Joining ends in COMPLETING_REBALANCE with a new generation, a leader and a protocol that all members share.
-  The leader's SyncGroup contains the assignment; it is distributed when its record is committed, and the
-  group is STABLE. A member that has not sent SyncGroup within the rebalance timeout is removed, and the group
-  rebalances.
+- The first rebalance of an empty group waits group.initial.rebalance.delay.ms. The wait is repeated while new
+  members arrive, up to the rebalance timeout (KIP-134).
+- Joining ends in COMPLETING_REBALANCE with a new generation, a leader, and a protocol that all members
+  support. The leader's SyncGroup contains the assignment. When the assignment's record is committed, the
+  assignment is distributed and the group is STABLE. A member that has not sent SyncGroup within the rebalance
+  timeout is removed, and the group rebalances.
 - In JoinGroup v4 and later, a new member first receives an ID and must rejoin with it before its session
   expires (KIP-394).
-- A static member that returns without an ID takes its former place without a rebalance, unless the chosen
-  protocol changes; its previous ID is fenced (KIP-345). In JoinGroup v9 and later, the response states that a
-  returning leader is leader and need not assign (KIP-814).
-- A member expires when its session timeout has passed since its last request. New members have five minutes
-  until their first rebalance completes; after that, members that wait for a response cannot expire.
-- A member that is removed while it waits for a response gets one.
-- Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
-  deletions. `stored` mirrors the members in the log and changes in its `replay`; pending members, waiting
-  requests and sessions are not in the log, and each coordinator initializes them from `stored`.
+- A static member that rejoins without an ID takes its former place without a rebalance, unless the chosen
+  protocol changes; its previous ID is fenced (KIP-345). In JoinGroup v9 and later, the response tells a
+  returning leader that it is still leader and need not assign (KIP-814).
+- A member expires when its session timeout has passed since its last request. For new members, the timeout is
+  five minutes until their first rebalance has completed; after that, members that wait for a response cannot
+  expire.
+- A member that is removed while it waits for a response gets a response.
+- Assignments, replaced static members, offsets and deletions become visible when their records are committed.
+  `stored` mirrors the members in the log and changes in its `replay`. Pending members, waiting requests and
+  sessions are not in the log; each coordinator initializes them from `stored`.
 
-The order of events and their responses is Kafka 3.9's.
+Events and their responses have the same order as in Kafka 3.9.
 """
 
 from __future__ import annotations
@@ -65,23 +66,23 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error for members if their generation cannot be written."""
+"""Maps errors of a failed append to errors for members whose generation could not be stored."""
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
-"""Session timeout of new members, whose first JoinGroup may last longer than their own timeout."""
+"""Session timeout of new members, whose first JoinGroup may take longer than their own timeout."""
 
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
 
 
 class AssignmentStored(NamedTuple):
-    """The leader's assignment for a generation, being stored."""
+    """A write of the leader's assignment for a generation."""
 
     generation_id: int
 
 
 class StaticMemberStored(NamedTuple):
-    """A restarted static member replacing its previous ID, being stored; `former` undoes it."""
+    """A write of a static member's new ID. If it fails, `former` is restored."""
 
     member_id: str
     former: Member
@@ -90,14 +91,14 @@ class StaticMemberStored(NamedTuple):
 
 
 class EmptyGroupStored(NamedTuple):
-    """The group without its last member, being stored; no request waits for it."""
+    """A write of the group without its last member. No request waits for it."""
 
 
 class Rebalance:
-    """The rebalance state machine. `timers.wake_at_ms` is the time when `tick` is due.
+    """Rebalance state machine. `timers.wake_at_ms` is the time at which `tick` is due.
 
-    `state_timestamp_ms` is the wall-clock time of the last transition, -1 if an old record has none.
-    `subscribed_topics` is None if the group's subscription cannot be determined.
+    `state_timestamp_ms` is the time of day of the last transition, or -1 if it is unknown because the record
+    has an old format. `subscribed_topics` is None if the group's subscription cannot be determined.
     """
 
     def __init__(self, group_id: str, settings: GroupSettings, now: Now) -> None:
@@ -117,10 +118,8 @@ class Rebalance:
         self._initial_delay_left_ms: int | None = None
         self._initial_delay_ms = 0
 
-    # The rebalance
-
     def add_member(self, member: Member, waiter: Waiter, reason: str, now: Now) -> None:
-        """Add a member that waits for the response to its first JoinGroup."""
+        """Add a member whose first JoinGroup waits for its response."""
         if self.state is PREPARING_REBALANCE and self.generation_id == 0:
             self._member_added = True
         self.roster.add(member)
@@ -179,7 +178,7 @@ class Rebalance:
             self.outbox.note(f"removed member {member_id}: it did not join in time")
             self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
-            # Only static members are left, and none has returned. Wait until their sessions expire.
+            # Only static members remain, and none has rejoined. Wait until their sessions expire.
             self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
             return
         self.generation_id += 1
@@ -220,10 +219,8 @@ class Rebalance:
                 member.metadata(self.protocol_name) for member in self.roster.members.values()
             )
 
-    # Syncing
-
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
-        """Process a SyncGroup. The leader sends the assignments, and each member receives its own."""
+        """Process a SyncGroup. The leader sends the assignments, and every member receives its own."""
         out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
@@ -268,12 +265,10 @@ class Rebalance:
         self.roster.unsynced.clear()
         self.timers.cancel(_SYNC)
 
-    # Sessions
-
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
-        """Process a heartbeat. Returns REBALANCE_IN_PROGRESS if the member must rejoin."""
+        """Process a heartbeat. Return REBALANCE_IN_PROGRESS if the member must rejoin."""
         error = self.check_member(member_id, group_instance_id)
         if error:
             return error
@@ -326,10 +321,8 @@ class Rebalance:
         self.timers.cancel(Timer(TimerKind.PENDING, member_id))
         self.roster.remove(member_id)
 
-    # Completed writes
-
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
-        """Restore the stored generation: stable, every member with a full session timeout."""
+        """Restore the stored generation: the group is stable, and every member has a full session timeout."""
         self.state = STABLE if snapshot.members else EMPTY
         self.state_timestamp_ms = snapshot.state_timestamp_ms
         self.generation_id = snapshot.generation_id
@@ -353,7 +346,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """Record the failure of a write, and return the error for the members."""
+        """Handle the failure of a write, and return the error for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"could not store generation {self.generation_id}: {error.name}")
         return error
@@ -366,8 +359,6 @@ class Rebalance:
             self.prepare(f"the assignment could not be stored: {error.name}", now)
         else:
             self._transition(STABLE, now)
-
-    # Helpers
 
     def _transition(self, state: GroupState, now: Now) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
@@ -449,11 +440,11 @@ class Rebalance:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """All topics to which any member subscribes; None if a subscription cannot be parsed.
+    """Return the topics to which any member subscribes, or None if a subscription cannot be parsed.
 
-    Needed so that offsets of subscribed topics neither expire (KIP-211) nor are deleted (KIP-496). The broker
-    reads no other part of the consumer protocol: every version of ConsumerProtocolSubscription begins with
-    the version and an array of topic names.
+    Offsets for subscribed topics must neither expire (KIP-211) nor be deleted (KIP-496). The broker reads no
+    other part of the consumer protocol: every version of ConsumerProtocolSubscription begins with the version
+    and an array of topic names.
     """
     topics: set[str] = set()
     try:

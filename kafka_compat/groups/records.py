@@ -1,8 +1,9 @@
 """Encoding and decoding of group records in `__consumer_offsets`, in the versions that Kafka 3.9 writes.
 
 Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with its own
-expiry, for which v3 has no field) and GroupMetadataValue v3. All older and newer versions of these values can
-be read. Other kinds of keys belong to groups of the newer protocols (KIP-848, KIP-932) and are ignored.
+expiry, because v3 has no field for it) and GroupMetadataValue v3. All older and newer versions of these
+values can be read. Other types of keys belong to groups of the newer protocols (KIP-848, KIP-932) and are
+ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _GROUP_KEY_VERSION: Final = 2
 
 
 class MemberSnapshot(NamedTuple):
-    """A stored member. As in Kafka, only the metadata of the chosen protocol survives a restart."""
+    """A stored member. As in Kafka, only the metadata for the chosen protocol survives a restart."""
 
     member_id: str
     group_instance_id: str | None
@@ -46,7 +47,7 @@ class GroupSnapshot(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """The membership of a group after a rebalance; None deletes the group."""
+    """The members of a group after a rebalance. The value None deletes the group."""
 
     group_id: str
     value: GroupSnapshot | None
@@ -57,7 +58,7 @@ class GroupRecord(NamedTuple):
 
 
 class OffsetRecord(NamedTuple):
-    """One committed offset; None deletes it."""
+    """One committed offset. The value None deletes the offset."""
 
     group_id: str
     topic: str
@@ -73,7 +74,7 @@ Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value); a deletion's value is None. Raises ValueError for text too long."""
+    """Encode a record as (key, value); the value of a deletion is None. Raises ValueError for long text."""
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
@@ -82,7 +83,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """Decode a record. Returns None for other kinds of records. Raises MalformedRequest if invalid."""
+    """Decode a record, or return None for other types of records. Raises MalformedRequest if invalid."""
     version = int.from_bytes(key[:2], "big", signed=True)
     if version in _OFFSET_KEY_VERSIONS:
         offset_key = decode(OffsetCommitKey, version, key, 2)
@@ -151,7 +152,7 @@ def _decode_group(data: bytes) -> GroupSnapshot:
                 member.client_id,
                 member.client_host,
                 member.session_timeout,
-                # Before rebalance timeouts existed (KIP-62), the session timeout served as both.
+                # Before KIP-62, members had no rebalance timeout, and the session timeout served as both.
                 member.session_timeout if version == 0 else member.rebalance_timeout,
                 member.subscription,
                 member.assignment,

@@ -19,16 +19,13 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(StrEnum):
-    """The states of a classic group, by their names in ListGroups and DescribeGroups."""
+    """States of a classic group. The values are their names in ListGroups and DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
-
-
-# Requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +47,8 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """A SyncGroup. The protocol fields are None in versions without them; only the leader
-    sends assignments.
+    """A SyncGroup. The protocol fields are None in versions that lack them. Only the leader sends
+    assignments.
     """
 
     generation_id: int
@@ -64,7 +61,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """One member of a LeaveGroup; a static member may be identified by its instance ID alone (KIP-345)."""
+    """One member in a LeaveGroup. A static member may be identified by its instance ID alone (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -72,7 +69,7 @@ class Leaving:
 
 
 class OffsetAndMetadata(NamedTuple):
-    """An offset to commit. Epoch and expiry are -1 if the client gave none."""
+    """An offset to commit. The epoch and the expiry are -1 if the client did not send them."""
 
     offset: int
     leader_epoch: int
@@ -83,8 +80,8 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """An OffsetCommit for existing partitions, or with a producer a TxnOffsetCommit. A group-less ("simple")
-    commit has generation -1 and no member ID.
+    """An OffsetCommit for existing partitions, or a TxnOffsetCommit if `producer` is set. A commit without a
+    group ("simple" commit) has generation -1 and no member ID.
     """
 
     generation_id: int
@@ -94,11 +91,8 @@ class Commit:
     producer: TransactionalProducer | None = None
 
 
-# Results
-
-
 class JoinedMember(NamedTuple):
-    """A member as the JoinGroup response shows it to the leader."""
+    """A member, as described to the leader in the JoinGroup response."""
 
     member_id: str
     group_instance_id: str | None
@@ -127,14 +121,14 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveResult:
-    """One error for each member in the request, in the order of the request."""
+    """An error code for each member in the request, in the order of the request."""
 
     error: ErrorCode
     members: tuple[tuple[Leaving, ErrorCode], ...] = ()
 
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
-"""The result of OffsetCommit and OffsetDelete."""
+"""Result of an OffsetCommit or OffsetDelete."""
 
 Result = JoinResult | SyncResult | LeaveResult | PartitionErrors | ErrorCode
 

@@ -1,4 +1,4 @@
-"""The members of a group: the leader, the selected protocol, and the waiting requests. `rebalance.py` decides
+"""Members of a group: the leader, the selected protocol, and the waiting requests. `rebalance.py` decides
 when these change.
 """
 
@@ -14,7 +14,7 @@ from kafka_compat.groups.requests import JoinedMember, Protocols
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member of a group. `is_new` until its first rebalance has completed. Its assignment is the one in
+    """One member of a group. `is_new` is true until its first rebalance has completed. Its assignment is in
     the log.
     """
 
@@ -38,10 +38,10 @@ class Member:
 class Roster:
     """The members of one group.
 
-    `members` keeps the order of arrival, which breaks ties: the longest-standing member succeeds a leader
-    that has left. `pending` contains IDs that were assigned but not used yet (KIP-394); such members count
-    only for the completion of a rebalance. `unsynced` are the members whose SyncGroup of this generation has
-    not arrived yet.
+    `members` is in order of arrival: if the leader leaves, the member that joined first becomes leader.
+    `pending` contains IDs that were assigned but not used yet (KIP-394); they count only when a rebalance
+    waits for all members. `unsynced` contains the members whose SyncGroup for this generation has not arrived
+    yet.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Roster:
         self._supporters.update({name for name, _ in member.protocols})
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending member. Its waiting request must have been completed before."""
+        """Remove a member or a pending member, whose waiting request the caller must have completed."""
         self.pending.discard(member_id)
         self.unsynced.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -98,7 +98,7 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Change the ID of a static member, which keeps its leadership and its position in the order."""
+        """Change the ID of a static member. The member stays leader, and keeps its position in the order."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {one.member_id: one for one in self.members.values()}
@@ -121,7 +121,7 @@ class Roster:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Ensure that the leader is a member that has joined. Return False if no member has joined."""
+        """Ensure that the leader has joined. Return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self.leader_id not in self.awaiting_join:
@@ -132,11 +132,11 @@ class Roster:
         return True
 
     def shares_protocol(self, names: set[str]) -> bool:
-        """Whether every member supports any of these protocols."""
+        """Return whether any of these protocols is supported by every member."""
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with the most votes. Each member votes for its first protocol that all support."""
+        """Return the protocol with the most votes. Members vote for their first protocol that all support."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)
@@ -151,7 +151,7 @@ class Roster:
         )
 
     def snapshots(self, protocol: str | None, assignments: dict[str, bytes]) -> tuple[MemberSnapshot, ...]:
-        """All members in storage form, with an assignment for each."""
+        """Return all members in storage form, each with its assignment."""
         return tuple(
             MemberSnapshot(
                 member.member_id,
@@ -168,7 +168,7 @@ class Roster:
 
 
 class StoredGeneration:
-    """The generation in the log. `snapshot` changes only in `replay`; None if there is none."""
+    """The generation in the log. `snapshot` is None if the log contains none; only `replay` changes it."""
 
     __slots__ = ("_assignments", "snapshot")
 
@@ -177,7 +177,7 @@ class StoredGeneration:
         self._assignments: dict[tuple[str | None, str], bytes] = {}
 
     def replay(self, snapshot: GroupSnapshot | None) -> None:
-        """Apply a committed record of the group."""
+        """Apply a committed membership record of the group."""
         self.snapshot = snapshot
         members = () if snapshot is None else snapshot.members
         self._assignments = {
@@ -185,7 +185,7 @@ class StoredGeneration:
         }
 
     def assignment(self, member: Member) -> bytes:
-        """The assignment of a member. A static member's assignment passes to its replacement (KIP-345)."""
+        """Return the assignment of a member. A static member's replacement inherits it (KIP-345)."""
         return self._assignments.get(_key(member.member_id, member.group_instance_id), b"")
 
 

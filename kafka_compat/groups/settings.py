@@ -1,4 +1,4 @@
-"""The settings of consumer groups, derived from the broker's configuration."""
+"""Settings of consumer groups, derived from the broker's configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class GroupSettings:
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
-    """The group settings in a broker's configuration."""
     return GroupSettings(
         group_min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=config.int("group.max.session.timeout.ms"),

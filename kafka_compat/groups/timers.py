@@ -10,13 +10,13 @@ class TimerKind(Enum):
     """The purpose of a timer."""
 
     JOIN = "join"
-    """The wait for members to join or rejoin; one per group."""
+    """Waits for members to join or rejoin; one per group."""
     SYNC = "sync"
-    """The wait for every member's SyncGroup after a rebalance; one per group."""
+    """Waits for every member's SyncGroup after a rebalance; one per group."""
     SESSION = "session"
-    """A member's session."""
+    """Ends a member's session."""
     PENDING = "pending"
-    """The wait for a member to rejoin with its assigned ID (KIP-394)."""
+    """Waits for a member to rejoin with the ID assigned to it (KIP-394)."""
 
 
 class Timer(NamedTuple):
@@ -25,10 +25,10 @@ class Timer(NamedTuple):
 
 
 class Timers:
-    """At most one deadline per timer.
+    """Deadlines of one group, at most one for each timer.
 
-    `wake_at_ms` is never later than the earliest deadline but may be earlier: heartbeats constantly move
-    deadlines, and finding the new earliest one is left to the next wake-up.
+    `wake_at_ms` is never later than the earliest deadline, but may be earlier: heartbeats constantly move
+    deadlines, and the new earliest one is determined at the next wake-up.
     """
 
     __slots__ = ("_deadlines_ms", "wake_at_ms")
@@ -53,13 +53,13 @@ class Timers:
         return self._deadlines_ms.get(timer)
 
     def due(self, now_ms: int) -> list[Timer]:
-        """Timers whose deadline has passed, earliest first. Call `take` on each before acting on it."""
+        """Return the timers that are due, earliest first. Call `take` for each before acting on it."""
         due = [timer for timer, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
         due.sort(key=self._deadlines_ms.__getitem__)
         return due
 
     def take(self, timer: Timer, now_ms: int) -> bool:
-        """Remove a due timer. Return False if an earlier timer has canceled or moved it meanwhile."""
+        """Remove a due timer. Return False if acting on an earlier timer has canceled or moved this one."""
         deadline_ms = self._deadlines_ms.get(timer)
         if deadline_ms is None or deadline_ms > now_ms:
             return False

@@ -1,5 +1,5 @@
 """Offsets in ZooKeeper, or in the embedded tree of a standalone broker, where Kafka's oldest clients (before
-0.8.2) keep them.
+0.8.2) store them.
 
 OffsetCommit and OffsetFetch version 0 have no coordinator: any broker accepts them. Offsets are stored as
 text under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and their groups are not listed.
@@ -22,7 +22,9 @@ NO_OFFSET = -1
 
 class ZooKeeperOffsets:
     def __init__(self, store: MetadataStore, metadata: MetadataCache, metadata_size_max: int) -> None:
-        """`metadata_size_max`: offset.metadata.max.bytes. The metadata itself is not stored."""
+        """`metadata_size_max` is offset.metadata.max.bytes. The length of the metadata is checked, but the
+        metadata is not stored.
+        """
         self._store = store
         self._metadata = metadata
         self._metadata_size_max = metadata_size_max
@@ -45,7 +47,7 @@ class ZooKeeperOffsets:
         return ErrorCode.NONE
 
     async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
-        """The stored offset; if there is none, NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return the stored offset. If there is none, return NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
         if self._metadata.partition(topic, partition) is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

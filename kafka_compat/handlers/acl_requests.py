@@ -1,7 +1,7 @@
 """Shared code of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
 
-An unassigned number becomes UNKNOWN, which matches nothing. UNKNOWN itself, 0, is invalid in a request, and
-the connection is closed, as in Kafka.
+A number without a meaning becomes UNKNOWN, which matches nothing. If a request contains UNKNOWN itself (0),
+it is invalid, and the connection is closed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=IntEnum)
 
 
 class WireFilter(Protocol):
-    """The fields of DescribeAcls, and of each filter of DeleteAcls."""
+    """The fields of a DescribeAcls request, and of each filter in a DeleteAcls request."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -41,7 +41,7 @@ def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
 
 
 def member(kind: type[M], code: int) -> M:
-    """The enumeration member of a code; UNKNOWN, 0, for an unassigned code."""
+    """Return the enumeration member of a code, or UNKNOWN (0) for a code without a meaning."""
     try:
         return kind(code)
     except ValueError:
@@ -49,7 +49,7 @@ def member(kind: type[M], code: int) -> M:
 
 
 def filter_of(wire: WireFilter, version: int) -> Filter:
-    """The filter of a request. Version 0 has no pattern types and means literal patterns."""
+    """Return the filter of a request. Version 0 has no pattern types; its filters match literal patterns."""
     pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
     return Filter(
         acls.PatternFilter(
@@ -65,12 +65,12 @@ def filter_of(wire: WireFilter, version: int) -> Filter:
 
 
 def codes_of(wire: WireFilter) -> tuple[int, int, int, int]:
-    """The codes that `refuse_unknown` checks."""
+    """Return the codes that `refuse_unknown` checks."""
     return wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type
 
 
 def entry_fields(entry: acls.Entry) -> dict[str, Any]:
-    """The fields of an entry in responses."""
+    """Return the fields of an ACL entry in a response."""
     return {
         "principal": entry.principal,
         "host": entry.host,
@@ -80,7 +80,7 @@ def entry_fields(entry: acls.Entry) -> dict[str, Any]:
 
 
 def pattern_fields(pattern: acls.Pattern) -> dict[str, Any]:
-    """The fields of a pattern in responses."""
+    """Return the fields of a resource pattern in a response."""
     return {
         "resource_type": pattern.resource_type,
         "resource_name": pattern.name,

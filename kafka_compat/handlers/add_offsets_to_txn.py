@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (key 25): announce that a transaction will commit offsets of a group.
+"""AddOffsetsToTxn (API key 25): announce that a transaction will commit offsets of a group.
 
-The group's partition of `__consumer_offsets` is added to the transaction. In version 2 and later, a replaced
-producer gets PRODUCER_FENCED (KIP-588).
+The partition of `__consumer_offsets` that stores the group is added to the transaction. In version 2 and
+later, a replaced producer gets PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # Create the topic here: FindCoordinator for the group also creates it, but producers send that later.
+        # Create the topic here. FindCoordinator for the group also creates it, but is sent only later.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

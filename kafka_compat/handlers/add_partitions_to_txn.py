@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (key 24): add partitions to a transaction before it writes to them (KIP-98).
+"""AddPartitionsToTxn (API key 24): add partitions to a transaction before it writes to them (KIP-98).
 
-In versions 0 to 3, a producer sends it for itself; if any of the partitions does not exist, none is added. In
-later versions, partition leaders send batches of transactions, to verify that a partition is in a transaction
-before they append to it, or, for producers of transaction.version 2, to add the partition (KIP-890).
+In versions 0 to 3, producers send the request; if any of its partitions does not exist, none is added. In
+later versions, partition leaders send batches of transactions. They verify that a partition is in a
+transaction before they append to it or, for producers of transaction.version 2, add the partition (KIP-890).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_partitions_to_txn(
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     refused: PartitionErrors = {}
     for item in asked:
-        # Reject internal topics: producers add __consumer_offsets with AddOffsetsToTxn.
+        # Reject internal topics, because producers add __consumer_offsets with AddOffsetsToTxn.
         if is_internal(item[0]) or item[0] in denied:
             refused[item] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif ctx.services.metadata.partition(*item) is None:

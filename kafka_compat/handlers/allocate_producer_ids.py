@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): the controller assigns a broker its next block of producer IDs (KIP-730)."""
+"""AllocateProducerIds (API key 67): the controller assigns a broker its next producer ID block (KIP-730)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def allocate_producer_ids(
         cluster.service.tell_of_malformed(error, "no producer IDs are allocated")
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except MetadataStoreError:
-        # The session is lost or expired, so another broker is or becomes the controller.
+        # The session has been lost or has expired, so this broker is no longer the controller.
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return AllocateProducerIdsResponse(
         producer_id_start=block.first, producer_id_len=block.last - block.first + 1

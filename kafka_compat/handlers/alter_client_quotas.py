@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49, KIP-546): store quotas and notify all brokers."""
+"""AlterClientQuotas (API key 49, KIP-546): store quotas and notify all brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replace all settings of a resource. Deprecated by KIP-339, still used by AKHQ."""
+"""AlterConfigs (API key 33): replace a resource's settings. Deprecated by KIP-339, but used by AKHQ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def alter_each(
     alter: Callable[[R, KafkaError | None], Awaitable[None]],
     api: str,
 ) -> list[AlterConfigsResourceResponse]:
-    """The outcome of `alter` for each resource; `alter` also receives the authorization error, if any."""
+    """Return the results of `alter` for each resource. `alter` also gets the authorization error, if any."""
     counts = await ctx.long_work.finish(
         counted((each.resource_type, each.resource_name) for each in resources)
     )

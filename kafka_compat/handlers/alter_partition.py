@@ -1,4 +1,4 @@
-"""AlterPartition (key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2
+"""AlterPartition (API key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2
 identifies topics by ID; version 3 includes broker epochs.
 """
 

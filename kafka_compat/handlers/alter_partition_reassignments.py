@@ -1,5 +1,5 @@
-"""AlterPartitionReassignments (key 45): begin or cancel reassignments of replicas (KIP-455). Served by the
-controller only.
+"""AlterPartitionReassignments (API key 45): start or cancel reassignments of replicas (KIP-455). Served only
+by the controller.
 """
 
 from __future__ import annotations

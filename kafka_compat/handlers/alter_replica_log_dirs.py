@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (key 34): move replicas of this broker to other log directories (KIP-113).
+"""AlterReplicaLogDirs (API key 34): move this broker's replicas to different log directories (KIP-113).
 
-Success means that a move has begun; DescribeLogDirs reports its progress.
+Success means that a move has started. DescribeLogDirs reports its progress.
 """
 
 from __future__ import annotations

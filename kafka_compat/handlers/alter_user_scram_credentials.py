@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51, KIP-554): set and delete users' SCRAM credentials."""
+"""AlterUserScramCredentials (API key 51, KIP-554): set and delete users' SCRAM credentials."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""ApiVersions (key 18): the APIs and versions that this broker serves, derived from its handlers.
+"""ApiVersions (API key 18): the APIs and versions that this broker serves, as declared by its handlers.
 
-An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). In version 3 and later,
-clients name their software, and the response includes the supported and finalized features (KIP-584).
+The response to an unknown version of the request is in version 0, with UNSUPPORTED_VERSION (KIP-511). In
+version 3 and later, clients state their software, and the response includes the supported and finalized
+features (KIP-584).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """`request` is None if its version is unknown."""
+    """Return the versions. `request` is None if its version is unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION

@@ -1,6 +1,6 @@
 """Authorization checks of the handlers, as in Kafka's KafkaApis (KIP-11).
 
-Without an authorizer every request is allowed, and a check costs one lookup.
+Without an authorizer, every request is allowed, and a check costs only one lookup.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""The value of authorized operations in a response if they were not requested."""
+"""Value of the authorized operations in a response if the client did not request them."""
 
 _SUPPORTED: Final = {
     ResourceType.TOPIC: (
@@ -38,7 +38,7 @@ _SUPPORTED: Final = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""The operations on each resource type, as in Kafka's AclEntry."""
+"""The operations on each type of resource, as in Kafka's AclEntry."""
 _ALL: Final = {kind: sum(1 << one for one in some) for kind, some in _SUPPORTED.items()}
 
 _CODES: Final = {
@@ -52,7 +52,7 @@ _CODES: Final = {
 def allows(
     ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
 ) -> bool:
-    """Whether the client may execute the operation; see Authorizer for `logged`."""
+    """Return whether the client may execute the operation. For `logged`, see Authorizer."""
     authorizer = ctx.authorizer
     return authorizer is None or authorizer.allows(
         ctx.principal, ctx.client_host, operation, resource_type, name, logged=logged
@@ -60,12 +60,12 @@ def allows(
 
 
 def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = True) -> bool:
-    """Like `allows`, for the cluster resource."""
+    """Return whether the client may execute an operation on the cluster."""
     return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
 
 
 def may_write_idempotently(ctx: RequestContext) -> bool:
-    """Whether the client may write idempotently: it needs WRITE on any topic (KIP-679)."""
+    """Return whether the client may write idempotently, which requires WRITE on any topic (KIP-679)."""
     if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
         return True
     authorizer = ctx.authorizer
@@ -75,35 +75,35 @@ def may_write_idempotently(ctx: RequestContext) -> bool:
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:
-    """The exception for a denied resource of that type, with Kafka's text."""
+    """Return the exception for a denied resource of this type, with Kafka's message."""
     code = _CODES[resource_type]
     return KafkaError(code, STANDARD_MESSAGES[code])
 
 
 def require(ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
-    """Raise KafkaError, to fail the whole request, unless the operation is allowed."""
+    """Raise KafkaError, which fails the whole request, unless the operation is allowed."""
     if not allows(ctx, operation, resource_type, name):
         raise refusal(resource_type)
 
 
 def require_cluster(ctx: RequestContext, operation: Operation) -> None:
-    """Like `require`, for the cluster resource."""
+    """Raise KafkaError, which fails the whole request, unless the operation on the cluster is allowed."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """The error if the client may not use a resource's settings (a broker's are the cluster's)."""
+    """Return an error if the client may not use the settings of a resource (of the cluster for a broker)."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
 
 
 class Denied:
-    """The resources of a request for which an operation is denied. Test each name with `name in denied`.
+    """The resources in a request for which an operation is denied. Test each name with `name in denied`.
 
-    Each name is decided once, at its first use.
+    Each name is checked only once, at its first test.
     """
 
     __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
@@ -136,7 +136,7 @@ class Denied:
 
 
 def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-    """The operations that the client may execute on a resource, as a bit field (KIP-430)."""
+    """Return the operations that the client may execute on a resource, as a bit field (KIP-430)."""
     if ctx.authorizer is None:
         return _ALL[resource_type]
     return sum(
@@ -147,7 +147,7 @@ def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: s
 
 
 def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
-    """Like `allowed_operations`, for the cluster, if `is_asked`; 0 if the client may not describe it."""
+    """Return the operations that the client may execute on the cluster, or 0 if it may not describe it."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not cluster_allows(ctx, Operation.DESCRIBE):

@@ -1,5 +1,5 @@
-"""ControlledShutdown (key 7): move leadership from a broker that is shutting down. Served by the controller
-only; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
+"""ControlledShutdown (API key 7): move leadership from a broker that is shutting down. Served only by the
+controller; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
 from kafka_compat.security.authorizer import Operation
 
 _NO_EPOCH = -1
-"""The broker epoch of versions without one."""
+"""Broker epoch for versions of the request that lack it."""
 
 
 @handler(0, 3, cluster=True)
@@ -33,7 +33,7 @@ async def controlled_shutdown(
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     error = ErrorCode(reply.error)
     if error == ErrorCode.BROKER_NOT_AVAILABLE and request.broker_epoch != _NO_EPOCH:
-        # Return the code of the exception that Kafka throws here when it looks up the broker's epoch.
+        # Kafka throws an exception here, when it looks up the broker's epoch. Return the same error code.
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
         error_code=error,

@@ -1,4 +1,4 @@
-"""CreateAcls (key 30): add ACLs. Without an authorizer, each ACL fails with SECURITY_DISABLED."""
+"""CreateAcls (API key 30): add ACLs. Without an authorizer, each ACL fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _binding(item: AclCreation) -> Binding:
         or entry.operation is Operation.ANY
         or entry.permission is Permission.ANY
     ):
-        # Kafka also returns this message for every ACL of the request.
+        # Kafka also returns this message for each ACL of the request.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH are valid in filters only")
     return Binding(pattern, entry)
 

@@ -1,5 +1,5 @@
-"""CreateDelegationToken (key 38, KIP-48): a token for the client, or for an owner that allows
-it (KIP-373).
+"""CreateDelegationToken (API key 38, KIP-48): create a token for the client, or for an owner that allows it
+(KIP-373).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            # Fail as Kafka does: it throws an exception on such a request.
+            # Kafka throws an exception on such a request. Return the same error.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owner = Principal(request.owner_principal_type, request.owner_principal_name)
     response = CreateDelegationTokenResponse(

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): add partitions to topics; each topic succeeds or fails individually."""
+"""CreatePartitions (API key 37): add partitions to topics, each of which succeeds or fails individually."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_compat.protocol.messages.create_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _STRICT_SINCE = 3
-"""The first version whose clients support the quota of created partitions (KIP-599)."""
+"""First version whose clients support the quota for created partitions (KIP-599)."""
 
 
 @handler(0, 3)

@@ -1,5 +1,6 @@
-"""CreateTopics (key 19): create topics; each succeeds or fails individually. Version 5 returns the effective
-settings, 6 reports an exceeded quota of created partitions (KIP-599), and 7 returns the topic ID.
+"""CreateTopics (API key 19): create topics, each of which succeeds or fails individually. Version 5 returns
+the effective settings, version 6 reports an exceeded quota for created partitions (KIP-599), and version 7
+returns the topic ID.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""The limit of KRaft's controller. It keeps one request from blocking all others."""
+"""Limit on partitions, as in KRaft's controller. It prevents one request from blocking all others."""
 _STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
-"""Maximum number of topics of one request that are created, or deleted, in parallel."""
+"""Maximum number of topics in one request that are created or deleted in parallel."""
 
 
 @handler(0, 7)
@@ -72,7 +73,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
-        # Request several topics at once, because the controller of a cluster creates them together.
+        # Start creating several topics at once, because the controller of a cluster creates them together.
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()
@@ -82,7 +83,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableTopicResult:
-    """The response without settings and defaults, for a client that may not see them."""
+    """Remove settings and defaults from a result, because the client may not see them."""
     if result.name in hidden:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.topic_id = _NO_TOPIC_ID
@@ -105,7 +106,7 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Check this before other errors, as in Kafka: kafkajs sends counts of -1 to detect this error.
+        # Check this before any other error, like Kafka: kafkajs sends counts of -1 to detect existing topics.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

@@ -1,7 +1,7 @@
 """The declarations of all handlers, and the generator of `served.py`.
 
-Run `python -m kafka_compat.handlers.declared` to regenerate `served.py` after adding a handler or changing
-its versions. A test compares the two.
+After adding a handler or changing its versions, run `python -m kafka_compat.handlers.declared` to regenerate
+`served.py`. A test compares the two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 def declarations() -> list[Declaration]:
-    """The declarations of all handlers, by API key. Imports all of them."""
+    """Import all handlers, and return their declarations, by API key."""
     found: Iterator[Any] = (
         getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
         for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)
@@ -41,7 +41,7 @@ def declarations() -> list[Declaration]:
 
 
 def table() -> str:
-    """The content of `served.py`."""
+    """Return the content of `served.py`."""
     everything = declarations()
     alone = "".join(_row(one) for one in everything if not (one.cluster or one.telemetry))
     cluster = "".join(_row(one) for one in everything if one.cluster)

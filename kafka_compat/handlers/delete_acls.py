@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31): delete matching ACLs. Without an authorizer, each filter gets SECURITY_DISABLED."""
+"""DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, filters get SECURITY_DISABLED."""
 
 from __future__ import annotations
 

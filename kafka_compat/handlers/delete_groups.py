@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42, KIP-229): delete empty groups and their committed offsets."""
+"""DeleteGroups (API key 42, KIP-229): delete empty groups and their committed offsets."""
 
 from __future__ import annotations
 

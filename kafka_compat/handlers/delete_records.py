@@ -1,11 +1,11 @@
-"""DeleteRecords (key 21): move the log start offset of partitions forward; offset -1 means the high watermark
-(KIP-107).
+"""DeleteRecords (API key 21): move the log start offset of partitions forward; offset -1 means the high
+watermark (KIP-107).
 
-The response is sent when the new log start is on this broker's disk and the logs of all live replicas start
-there; followers receive it with their next fetch. Partitions that exceed the request's timeout get
-REQUEST_TIMED_OUT, but their records are deleted. If the log start cannot be stored, for example because the
-disk is full, the error is KAFKA_STORAGE_ERROR, on which clients retry: the records can no longer be read, but
-might reappear after a crash.
+The response is sent when the new log start offset is on this broker's disk and the logs of all live replicas
+start at this offset, which followers receive with their next fetch. Partitions that exceed the request's
+timeout get REQUEST_TIMED_OUT, but their records are deleted. If the log start offset cannot be stored, for
+example because the disk is full, the error is KAFKA_STORAGE_ERROR, and clients retry: the records can no
+longer be read, but might reappear after a crash.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
         for wanted in topic.partitions:
             result.partitions.append(deletions.begin(topic.name, wanted))
             await turn.pause_if_due()
-    # Records reported as deleted must not reappear after a crash.
+    # Store the new log start offsets before responding: reported deletions must survive a crash.
     await deletions.store()
     await deletions.finish(request.timeout_ms)
     deletions.tell_refusals()
@@ -57,7 +57,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The partitions of one request, and the partitions whose followers lag behind."""
+    """The partitions of one request, and those whose followers have not deleted the records yet."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -68,7 +68,7 @@ class _Deletions:
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete on this broker; the result may change until `finish` returns."""
+        """Delete records on this broker. The result may change until `finish` returns."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
@@ -111,14 +111,14 @@ class _Deletions:
         partition.when_deleted(offset, reached)
 
     async def store(self) -> None:
-        """Make the log start offsets durable."""
+        """Write the log start offsets to disk."""
         log_dirs = self._ctx.services.log_dirs
         paths = list(dict.fromkeys(path for path, _ in self._begun))
         errors = await asyncio.gather(*(finished(partial(log_dirs.store_log_starts, path)) for path in paths))
         self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
 
     def tell_refusals(self) -> None:
-        """Set the error of partitions whose log start offset is not durable."""
+        """Set the error of each partition whose log start offset is not on disk."""
         for path, result in self._begun:
             error = self._refusals.get(path)
             if error is not None:
@@ -126,7 +126,7 @@ class _Deletions:
                 result.low_watermark = UNKNOWN_LOW_WATERMARK
 
     async def finish(self, timeout_ms: int) -> None:
-        """Wait for the followers, up to the timeout."""
+        """Wait for the followers, at most for the timeout."""
         if self._pending:
             await asyncio.wait(self._pending, timeout=max(timeout_ms, 0) / 1000)
             for pending in self._pending:

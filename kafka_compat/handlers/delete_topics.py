@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): delete topics by name or, in version 6 and later, by topic ID (KIP-516)."""
+"""DeleteTopics (API key 20): delete topics by name or, in version 6 and later, by topic ID (KIP-516)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 _NO_TOPIC_ID = UUID(int=0)
 _STRICT_SINCE = 5
-"""The first version whose clients support the quota of deleted partitions (KIP-599)."""
+"""First version whose clients support the quota for deleted partitions (KIP-599)."""
 
 
 @handler(0, 6)
@@ -52,7 +52,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             if resolved is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
-            # Make both checks, so that the audit log contains both.
+            # Always make both checks, because the audit log must contain both.
             is_hidden, is_denied = resolved in hidden, resolved in denied
             if is_hidden and name is None:
                 result.name = None
@@ -82,7 +82,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
 
     response = DeleteTopicsResponse()
     for first in range(0, len(wanted), TOPICS_AT_ONCE):
-        # Request several deletions at once, because the controller of a cluster carries them out together.
+        # Start several deletions at once, because the controller of a cluster carries them out together.
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()

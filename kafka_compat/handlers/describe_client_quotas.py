@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48, KIP-546): list the stored quotas that match a filter."""
+"""DescribeClientQuotas (API key 48, KIP-546): return the stored quotas that match a filter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""DescribeCluster (key 60): the brokers and the controller (KIP-700; version 1 adds the endpoint type,
-KIP-919).
+"""DescribeCluster (API key 60): return the brokers and the controller (KIP-700). Version 1 adds the endpoint
+type (KIP-919).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def describe_cluster(
 
 
 async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Wait for the cluster metadata, as Metadata does: a newly started broker knows no brokers."""
+    """Wait for the cluster metadata, like Metadata, because a newly started broker knows no brokers yet."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 

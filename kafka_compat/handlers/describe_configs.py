@@ -1,5 +1,5 @@
-"""DescribeConfigs (key 32): settings of resources. Version 1 adds sources, 3 types and documentation
-(KIP-226, KIP-569).
+"""DescribeConfigs (API key 32): return the settings of resources. Version 1 adds sources (KIP-226), version 3
+types and documentation (KIP-569).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
         asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
         result = described.get(asked)
         if result is None:
-            # Look up repeated resources, and keep them in memory, only once.
+            # Look up a repeated resource only once, and keep only one copy of it in memory.
             result = described[asked] = await _describe(ctx, request, resource)
         (refused if result.error_code in _REFUSED else response.results).append(result)
         await turn.pause_if_due()
@@ -69,7 +69,7 @@ async def _describe(
         kind, name = resource.resource_type, resource.resource_name
         refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
         if refusal is not None:
-            # Raise a copy: the traceback of `refusal` would refer to this frame, which refers to `refusal`.
+            # Raise a copy to avoid a reference cycle: the traceback of `refusal` would refer to this frame.
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:

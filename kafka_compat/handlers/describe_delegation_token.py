@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41, KIP-48): the tokens that the client may see, with their secrets."""
+"""DescribeDelegationToken (API key 41, KIP-48): return tokens visible to the client, with their secrets."""
 
 from __future__ import annotations
 

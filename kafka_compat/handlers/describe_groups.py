@@ -1,7 +1,7 @@
-"""DescribeGroups (key 15): state and members of groups.
+"""DescribeGroups (API key 15): state and members of groups.
 
-Version 3 can request the authorized operations, 4 adds static members (KIP-345). In version 6 and later, an
-unknown group is an error (KIP-1043); in earlier versions, it is a group in the state "Dead".
+Version 3 can request the authorized operations, and version 4 adds static members (KIP-345). In version 6 and
+later, an unknown group is an error (KIP-1043); in earlier versions, it is returned with the state "Dead".
 """
 
 from __future__ import annotations

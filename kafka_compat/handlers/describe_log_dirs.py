@@ -1,5 +1,5 @@
-"""DescribeLogDirs (key 35): the log directories with their partitions and sizes, including copies in progress
-(version 4 adds disk space, KIP-827).
+"""DescribeLogDirs (API key 35): return the log directories with their partitions and sizes, including copies
+in progress. Version 4 adds disk space (KIP-827).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> S
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    # Logs may be created and deleted between two steps.
+    # Iterate over a copy: logs may be created and deleted between two steps.
     for (topic, partition), log in list(log_dirs.logs.items()):
         yield None
         if wanted is None or (topic, partition) in wanted:

@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61): the active producers of partitions, with their open transactions (KIP-664).
+"""DescribeProducers (API key 61): the active producers of partitions, with open transactions (KIP-664).
 
-A follower responds as well as the leader: tools inspect the state of a specific broker.
+Followers respond, too, because tools inspect the state of a specific broker.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def describe_producers(
 
 
 def _refusal(ctx: RequestContext, topic: str, denied: Denied) -> KafkaError | None:
-    """The error for a whole topic, if any."""
+    """Return the error for a whole topic, or None."""
     try:
         check_topic_name(topic)
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics and partitions in pages, by name (KIP-966)."""
+"""DescribeTopicPartitions (API key 75): return topics and partitions in pages, ordered by name (KIP-966)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        # The definition of the message allows null here, but Java clients fail on it.
+        # The message definition allows null here, but Java clients fail on null.
         eligible_leader_replicas=[],
         last_known_elr=[],
         offline_replicas=cache.offline_replicas(partition),

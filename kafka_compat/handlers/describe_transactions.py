@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): the state of transactional IDs that this broker coordinates (KIP-664)."""
+"""DescribeTransactions (API key 65): the state of transactional IDs coordinated by this broker (KIP-664)."""
 
 from __future__ import annotations
 

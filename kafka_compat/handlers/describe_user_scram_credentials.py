@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50, KIP-554): the SCRAM mechanisms of users, without secrets."""
+"""DescribeUserScramCredentials (API key 50, KIP-554): the SCRAM mechanisms of users, without secrets."""
 
 from __future__ import annotations
 

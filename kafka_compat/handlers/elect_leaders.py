@@ -1,5 +1,5 @@
-"""ElectLeaders (key 43): preferred or unclean leader elections on request (KIP-460). Served by the controller
-only; other brokers return NOT_CONTROLLER for each partition, as in Kafka.
+"""ElectLeaders (API key 43): elect preferred or unclean leaders on request (KIP-460). Served only by the
+controller; other brokers return NOT_CONTROLLER for each partition, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""ExpireDelegationToken (key 40, KIP-48): expire a token earlier or at once, on request of its owner or a
-renewer.
+"""ExpireDelegationToken (API key 40, KIP-48): let a token expire earlier or at once, at the request of its
+owner or a renewer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fetch (key 1): whole batches from each partition, after a long poll if there is too little data.
+"""Fetch (API key 1): return whole batches from each partition, after a long poll if there is too little data.
 
-The response is sent at once if fetch.min.bytes are available or an error occurred, otherwise when enough was
-committed or max_wait_ms has passed. Versions: 3 adds the limit for the whole response, 4 isolation levels, 7
-sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic IDs (KIP-516). Versions
-0 to 3 get formats 0 and 1.
+The response is sent at once if fetch.min.bytes are available or an error has occurred; otherwise when enough
+data has been committed or max_wait_ms has passed. Version 3 adds the limit for the whole response, 4
+isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic IDs
+(KIP-516). In versions 0 to 3, records are returned in format 0 or 1.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 def _planned(
     ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
-    """Resolve the session of the request. Returns an error response if the session is invalid."""
+    """Return the plan for the request and its session, or an error response if the session is invalid."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -119,8 +119,8 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Remove unreadable topics from the plan, but not from the session, because they may become readable."""
-    # Import this here, because it is needed only with an authorizer.
+    """Remove unreadable topics from the plan. They stay in the session, because they may become readable."""
+    # Import these here, because they are needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): the broker that coordinates a group or a transactional ID.
+"""FindCoordinator (API key 10): return the broker that coordinates a group or a transactional ID.
 
-Version 1 adds transactional IDs, 4 several keys at once (KIP-699). `__consumer_offsets` is created at the
-first request for a group, `__transaction_state` at the first request for a transactional ID.
+Version 1 adds transactional IDs, and version 4 several keys at once (KIP-699). `__consumer_offsets` is
+created at the first request for a group, `__transaction_state` at the first request for a transactional ID.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
-"""Maps key types to topics: 0 is a group, 1 a transactional ID."""
+"""Maps key types to topics. Type 0 is a group, type 1 a transactional ID."""
 
 _RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {
@@ -34,7 +34,7 @@ _MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""Versions 1 to 3 always have a message, later versions only with INVALID_REQUEST."""
+"""In versions 1 to 3, responses always have a message; in later versions, only with INVALID_REQUEST."""
 
 
 class _Found(NamedTuple):
@@ -60,7 +60,7 @@ async def _after_creation(
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
     if any(key not in denied for key in keys):
-        # Return COORDINATOR_NOT_AVAILABLE after a failure, so that clients retry.
+        # If the topic cannot be created, clients retry, because they get COORDINATOR_NOT_AVAILABLE.
         with suppress(KafkaError):
             await ctx.services.topics.ensure_internal(topic)
     return await ctx.long_work.finish(_answers(ctx, request, denied))

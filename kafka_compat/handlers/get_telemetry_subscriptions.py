@@ -1,6 +1,7 @@
-"""GetTelemetrySubscriptions (key 71, KIP-714): the metrics that a client should push, and the interval.
+"""GetTelemetrySubscriptions (API key 71, KIP-714): return the metrics that a client should push, and the
+interval.
 
-Served only if the broker accepts pushes. No authorization is required, as in Kafka.
+Served only if the broker accepts pushed metrics. As in Kafka, no authorization is required.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COMPRESSION_TYPES: Final = [
     CompressionType.GZIP,
     CompressionType.SNAPPY,
 ]
-"""In order of preference: clients use the first that they support."""
+"""Compression types in order of preference. Clients use the first type that they support."""
 
 
 @handler(0, 0, telemetry=True)
@@ -55,7 +56,7 @@ async def get_telemetry_subscriptions(
 
 
 def client_of(ctx: RequestContext) -> Client:
-    """The client attributes of a request."""
+    """Return the attributes of the client that sent a request."""
     caller = ctx.caller
     return Client(
         caller.client_id, caller.software_name, caller.software_version, caller.host, str(caller.port)
@@ -63,6 +64,6 @@ def client_of(ctx: RequestContext) -> Client:
 
 
 def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
-    """Remove the instance when its caller disconnects. A session with several removes only the last one."""
+    """Remove the instance when its caller disconnects. Of several instances, only the last one is removed."""
     if not caller.session.has_left:
         caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

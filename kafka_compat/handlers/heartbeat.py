@@ -1,5 +1,5 @@
-"""Heartbeat (key 12): keep a member alive, and report when it must rejoin. Version 3 adds static members
-(KIP-345).
+"""Heartbeat (API key 12): keep a member in its group, and report when it must rejoin. Version 3 adds static
+members (KIP-345).
 """
 
 from __future__ import annotations

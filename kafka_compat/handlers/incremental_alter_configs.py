@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44, KIP-339): set, delete, append to or subtract from single settings."""
+"""IncrementalAlterConfigs (API key 44, KIP-339): change, extend or delete individual settings."""
 
 from __future__ import annotations
 

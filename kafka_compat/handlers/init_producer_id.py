@@ -1,8 +1,9 @@
-"""InitProducerId (key 22): a producer ID and epoch for an idempotent or transactional producer (KIP-98).
+"""InitProducerId (API key 22): assign an ID and epoch to an idempotent or transactional producer (KIP-98).
 
-Without a transactional ID, any new producer ID is suitable. With a transactional ID, an open transaction is
-aborted and the epoch is incremented, which fences all older producers of that ID. In version 3 and later, a
-producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets PRODUCER_FENCED.
+A producer without a transactional ID always gets a new producer ID. For a transactional ID, an open
+transaction is aborted and the epoch is incremented, which fences all older producers of the ID. In version 3
+and later, a producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets
+PRODUCER_FENCED.
 """
 
 from __future__ import annotations

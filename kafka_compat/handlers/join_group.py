@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): join a group or remain a member; the response is sent when the rebalance completes.
+"""JoinGroup (API key 11): join a group or remain a member. The response is sent when the rebalance completes.
 
 Version 1 adds the rebalance timeout (KIP-62), 4 the ID with which a new member must rejoin (KIP-394), 5
 static members (KIP-345), 7 the protocol type in the response (KIP-559), 8 a reason (KIP-800), 9

@@ -1,6 +1,6 @@
-"""LeaderAndIsr (key 4): the controller assigns partitions to this broker, as leader or as follower; each
-succeeds or fails individually. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old controller
-epoch or leader epoch with STALE_CONTROLLER_EPOCH.
+"""LeaderAndIsr (API key 4): the controller assigns partitions to this broker, as leader or as follower. Each
+partition succeeds or fails individually. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old
+controller epoch or leader epoch with STALE_CONTROLLER_EPOCH.
 """
 
 from __future__ import annotations

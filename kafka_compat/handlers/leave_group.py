@@ -1,7 +1,7 @@
-"""LeaveGroup (key 13): remove members from a group; the others rebalance at once.
+"""LeaveGroup (API key 13): remove members from a group. The other members rebalance at once.
 
-Version 3 accepts several members, static ones also by their instance ID alone (KIP-345); 5 adds a reason
-(KIP-800).
+Version 3 accepts several members, and identifies static members by their instance ID alone if necessary
+(KIP-345). Version 5 adds a reason (KIP-800).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ListConfigResources (key 74): the names of resources that have settings.
+"""ListConfigResources (API key 74): return the names of resources that have settings.
 
-Version 0 is ListClientMetricsResources of Kafka 3.7 and lists only client metrics; version 1 lists the
-requested types, or all if none is given (KIP-1142). Groups have no settings here.
+Version 0 is called ListClientMetricsResources in Kafka 3.7, and lists only client metrics. Version 1 lists
+the requested types, or all types if the request contains none (KIP-1142). In this broker, groups have no
+settings.
 """
 
 from __future__ import annotations

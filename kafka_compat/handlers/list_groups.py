@@ -1,6 +1,7 @@
-"""ListGroups (key 16): the groups that this broker coordinates.
+"""ListGroups (API key 16): return the groups that this broker coordinates.
 
-Version 4 filters by state (KIP-518), 5 by type (KIP-848); all groups here are of the type "classic".
+Version 4 adds a filter for states (KIP-518), version 5 a filter for types (KIP-848). All groups of this
+broker have the type "classic".
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""ListOffsets (key 2): offsets by timestamp, and special offsets such as earliest and latest.
+"""ListOffsets (API key 2): return offsets by timestamp, and special offsets such as earliest and latest.
 
-Negative timestamps name positions: -1 latest (with read_committed the last stable offset), -2 earliest, -3
-the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
-storage (9+, never any here). Version 0 returns a list of segment start offsets, for the oldest clients.
+Negative timestamps stand for positions: -1 latest (with read_committed the last stable offset), -2 earliest,
+-3 the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
+storage (9+), which does not exist here. Version 0 returns a list of segment start offsets, for the oldest
+clients.
 
-A follower (replica ID 0 or above) sees the log to its end. Other clients get OFFSET_NOT_AVAILABLE from a new
+A follower (replica ID 0 or above) sees the whole log. Other clients get OFFSET_NOT_AVAILABLE from a new
 leader, which does not know the committed offset until its followers have reached its epoch.
 
-A lookup by time may decompress and scan whole batches; it runs in another thread, one lookup at a time.
+A lookup by timestamp may decompress and scan whole batches. Lookups run in another thread, one at a time.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _answer(
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch) of a position below `end`; -1 for missing values."""
+    """Return (timestamp, offset, leader epoch) of a position below `end`, with -1 for missing values."""
     log = partition.log
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
@@ -135,8 +136,8 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
 
 
 def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_consumer: bool) -> list[int]:
-    """Start offsets of the segments last modified no later than the timestamp, and the log end, newest first:
-    UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
+    """Return the start offsets of the segments last modified no later than the timestamp, and the log end
+    offset, newest first (UnifiedLog.legacyFetchOffsetsBefore). Raises KafkaError.
     """
     log = partition.log
     starts = log.segment_starts()
@@ -149,7 +150,7 @@ def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_co
         while newest and starts[newest - 1][1] > wanted.timestamp:
             newest -= 1
     if wanted.max_num_offsets < 0:
-        # Apache Kafka fails on an array of negative size.
+        # Apache Kafka fails because it creates an array of negative size.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     offsets = sorted((offset for offset, _ in starts[:newest][::-1][: wanted.max_num_offsets]), reverse=True)
     end = partition.high_watermark

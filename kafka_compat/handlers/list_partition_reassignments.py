@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): reassignments in progress (KIP-455). Served by the controller only."""
+"""ListPartitionReassignments (API key 46): reassignments in progress, from the controller only (KIP-455)."""
 
 from __future__ import annotations
 

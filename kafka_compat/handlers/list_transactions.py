@@ -1,6 +1,6 @@
-"""ListTransactions (key 66): the transactional IDs that this broker coordinates (KIP-664).
+"""ListTransactions (API key 66): return the transactional IDs that this broker coordinates (KIP-664).
 
-Version 1 filters by a minimum duration in ms (KIP-994), version 2 by a regular expression on the ID
+Version 1 adds a filter for the minimum duration in ms (KIP-994), version 2 a regular expression for the ID
 (KIP-1152).
 """
 

@@ -1,9 +1,9 @@
-"""Metadata (key 3): brokers, the controller, and topics by name or ID, with auto-creation of topics if
+"""Metadata (API key 3): return brokers, the controller, and topics by name or ID; create missing topics if
 enabled.
 
-Versions: in version 0 an empty list means all topics, in later versions null; 4 lets the client forbid
-creation; 8 to 10 return authorized operations; 10 adds topic IDs, 12 lookup by ID. The addresses are those of
-the listener to which the client is connected.
+In version 0, an empty list requests all topics; in later versions, null does. Version 4 lets the client
+forbid auto-creation, 8 to 10 return authorized operations, 10 adds topic IDs, 12 lookup by ID. The addresses
+belong to the listener to which the client is connected.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """Wait until a newly started broker has received the cluster metadata: librdkafka 2.16 forgets all
-    brokers and coordinators when a response names none.
+    """Wait until a newly started broker has received the cluster metadata. If a response contains no brokers,
+    librdkafka 2.16 forgets all brokers and coordinators.
     """
     await ctx.services.await_metadata()
     answer = _answer(ctx, request)
@@ -69,7 +69,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 def _topics(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
-    """The existing topics. Names of topics to create are added to `missing`."""
+    """Return the existing topics, and add the names of topics to create to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []
@@ -124,7 +124,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # Reject all topics, as in CreateTopics.
+        # Create none of the topics, as in CreateTopics.
         log.warning(
             "Created no topics for %s (topics: %d, partitions: %d): the limit per request is %d partitions",
             ctx.client_host,
@@ -133,7 +133,7 @@ async def _with_new_topics(
             PARTITIONS_PER_REQUEST_MAX,
         )
     quotas = ctx.services.quotas
-    # Auto-created topics count toward the quota but are not rejected.
+    # Auto-created topics count toward the quota, but are never rejected.
     charge = None if quotas is None else quotas.mutation(ctx, None).charge
     turn = await ctx.long_work.begin()
     for name in names:
@@ -214,7 +214,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
         partition_index=partition.partition,
-        # Omit a leader whose broker is not in this response: kafka-python never recovers from one.
+        # Omit a leader whose broker is not in this response, because kafka-python never recovers from one.
         leader_id=NO_LEADER if leader is None else leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),

@@ -1,8 +1,8 @@
-"""OffsetCommit (key 8): store the committed offsets of a group.
+"""OffsetCommit (API key 8): store the committed offsets of a group.
 
-Version 0 has no coordinator: any broker stores its offsets in the metadata store. Only version 1 has a
-timestamp per partition, and only versions 2 to 4 have an expiry time for all partitions. Version 6 adds
-leader epochs (KIP-320), version 7 static members (KIP-345). The response has an error code per partition.
+Version 0 has no coordinator: every broker stores its offsets in the metadata store. Version 1 has a timestamp
+for each partition, and versions 2 to 4 have one expiry time for all partitions. Version 6 adds leader epochs
+(KIP-320), version 7 static members (KIP-345). The response has an error code for each partition.
 """
 
 from __future__ import annotations

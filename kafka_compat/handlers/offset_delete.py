@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47, KIP-496): delete a group's offsets for topics to which no member subscribes."""
+"""OffsetDelete (API key 47, KIP-496): delete a group's offsets for topics to which no member subscribes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9): return the committed offsets of groups.
+"""OffsetFetch (API key 9): return the committed offsets of groups.
 
-Version 2 can request all partitions and has a group-level error, 5 adds leader epochs (KIP-320), 7
-`require_stable` (KIP-447), 8 several groups at once (KIP-709). A missing offset is -1 without an error.
-Version 0 has no coordinator: any broker responds from the metadata store, with UNKNOWN_TOPIC_OR_PARTITION for
-a missing offset.
+Version 2 can request all partitions and adds an error code for the group, 5 adds leader epochs (KIP-320), 7
+`require_stable` (KIP-447), 8 several groups at once (KIP-709). A missing offset is returned as -1 without an
+error. Version 0 has no coordinator: every broker responds from the metadata store, with
+UNKNOWN_TOPIC_OR_PARTITION for a missing offset.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
 def _committed(
     ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
-    """The group's offsets for the requested partitions. None means all that the client may see."""
+    """Return the group's offsets for the wanted partitions; None: for all that the client may see."""
     groups = ctx.services.groups
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}

@@ -1,5 +1,5 @@
-"""OffsetForLeaderEpoch (key 23): the end offset of an epoch, from which readers detect truncation (KIP-101,
-KIP-320).
+"""OffsetForLeaderEpoch (API key 23): return the end offset of an epoch, from which readers detect truncation
+(KIP-101, KIP-320).
 """
 
 from __future__ import annotations

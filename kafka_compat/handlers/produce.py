@@ -1,12 +1,13 @@
-"""Produce (key 0): append one batch per partition, and respond as `acks` requires.
+"""Produce (API key 0): append one batch to each partition, and respond as `acks` requires.
 
-With acks=0 there is no response, and the connection is closed after a failure; with acks=1 the response is
-sent once this replica has the records; with acks=all (-1) once every in-sync replica has them. Versions: 3
-adds format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic IDs (KIP-516).
+With acks=0, there is no response, and the connection is closed after an error. With acks=1, the response is
+sent once the records are in this replica's log; with acks=all (-1), once they are in the logs of all in-sync
+replicas. Version 3 adds record format 2, 8 errors for individual records (KIP-467), 10 the current leader
+(KIP-951), 13 topic IDs (KIP-516).
 
 Transactional records are accepted only if the transaction's coordinator has registered the partition
-(KIP-890); otherwise version 11 returns TRANSACTION_ABORTABLE, earlier versions INVALID_TXN_STATE. In version
-12 and later, this request itself registers the partition.
+(KIP-890). Otherwise version 11 returns TRANSACTION_ABORTABLE, and earlier versions INVALID_TXN_STATE. In
+version 12 and later, the request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 Validated = dict[int, ValidatedBatches | StorageError]
-"""Validation results from other threads, by the identity of the data in the request."""
+"""Maps the identity of a batch in the request to its validation result from another thread."""
 
 QUICK_PARTITIONS_MAX: Final = 32
-"""Maximum number of small batches that are checked and appended without reading the clock for each."""
+"""Maximum number of small batches that are checked and appended without reading the clock for each batch."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
@@ -68,7 +69,7 @@ _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The shared default; it is not sent."""
+"""The default, shared by all responses. It is not sent."""
 
 
 @handler(0, 13)
@@ -83,7 +84,7 @@ def produce(
 def _append_verified(
     ctx: RequestContext, request: ProduceRequest, denied: list[TopicProduceResponse], validated: Validated
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    """Append to all partitions after the coordinator has confirmed that the transaction includes them."""
+    """Append to all partitions, once the coordinator has confirmed that the transaction includes them."""
     verification = _verify(ctx, request)
     if verification is None:
         return _append_all(ctx, request, denied, {}, validated)
@@ -104,11 +105,8 @@ async def _when_verified(
     return _append_all(ctx, request, denied, verification.take(), validated)
 
 
-# Long requests
-
-
 def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
-    """Whether the records are large, or of unknown size."""
+    """Return whether the records are large, or of unknown size."""
     partition_count = record_count = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -134,8 +132,8 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
-    """Append to one partition at a time. The batches of a transaction are checked individually and appended
-    together, since the coordinator's confirmation is valid only until the next event.
+    """Append to one partition at a time. The batches of a transaction are checked individually but appended
+    together, because the coordinator's confirmation is valid only until the next event.
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
@@ -172,7 +170,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
 def _validated(
     ctx: RequestContext, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
 ) -> Steps[ValidatedBatches | StorageError | None]:
-    """The validation of a batch, in another thread if it is long; None if no validation is needed."""
+    """Return the validation result of a batch, computed in a thread if it is long; None if not needed."""
     broker = ctx.services
     name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
     partition = None if name is None else broker.replicas.get(name, data.index)
@@ -181,7 +179,7 @@ def _validated(
     try:
         return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
-        # Drop the traceback: it refers to this frame's caller, which keeps the returned object.
+        # Break a reference cycle: the traceback refers to the caller's frame, which keeps the returned error.
         return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
@@ -197,12 +195,12 @@ def _validate(
     try:
         return partition.log.validate(records, now_ms, api_version)
     except StorageError as error:
-        # Drop the traceback: it refers to the executor worker's frame, which keeps the returned object.
+        # Break a reference cycle: the traceback refers to the executor's frame, which keeps the error.
         return error.with_traceback(None)
 
 
 def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
-    """Copy the records of a request that outlives its frame."""
+    """Copy the records of a request, because they must outlive its frame."""
     if ctx.is_kept:
         return
     for topic in request.topic_data:
@@ -230,7 +228,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request in order. `denied`: errors of unauthorized topics."""
+    """Appends to the partitions of one request, in order. `denied`: responses for unauthorized topics."""
 
     __slots__ = (
         "_acks",
@@ -261,7 +259,7 @@ class _Appends:
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
-        """Start a topic. Returns its name, or None if the topic is unknown."""
+        """Start with a new topic. Return its name, or None if the topic is unknown."""
         ctx = self._ctx
         self._partitions = []
         answer: TopicProduceResponse = _new(TopicProduceResponse)
@@ -272,7 +270,7 @@ class _Appends:
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
     def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
-        """Append to a partition of the topic, unless the request is rejected."""
+        """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
         if refusal is not None:
             answer = refused(data.index, refusal)
         else:
@@ -287,7 +285,7 @@ class _Appends:
         self._partitions.append(answer)
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
-        """The handler's result."""
+        """Return the result of the handler."""
         if self._acks == 0:
             if self._failed:
                 raise HungUp
@@ -299,7 +297,7 @@ class _Appends:
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode | None:
-    """The error that rejects the whole request, if any."""
+    """Return the error that rejects the whole request, or None."""
     if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
@@ -307,13 +305,13 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if is_transactional(data.records):
-                # Without a transactional ID, transactional batches are never authorized.
+                # Transactional batches are never authorized without a transactional ID.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Verify that the transaction includes the partitions in which it has no records yet. Returns None if no
+    """Verify that the transaction includes the partitions in which it has no records yet. Return None if no
     verification is needed.
     """
     broker = ctx.services
@@ -354,8 +352,9 @@ def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None
 
 
 def _may_begin(partition: Partition, records: memoryview) -> bool:
-    """Whether the batch is the first of its epoch, or its producer is known here. Clients of version 12 begin
-    each transaction with sequence 0, so another sequence means that an earlier batch was lost.
+    """Return whether a transaction may continue or begin with this batch. Clients of version 12 begin each
+    transaction with sequence 0. If the producer is unknown here, a different sequence means that an earlier
+    batch was lost.
     """
     header = read_header(records)
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
@@ -369,7 +368,7 @@ def _append(
     verified: PartitionErrors,
     ready: ValidatedBatches | StorageError | None,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """The result so far, with a partition and an offset if acks requires waiting for that offset."""
+    """Return the response for a partition, and the partition and offset to wait for, if acks requires it."""
     broker = ctx.services
     if name is None:
         return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
@@ -405,8 +404,8 @@ def _append(
 
 
 def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
-    """The response for a successful batch. The fields are assigned one by one, because a constructor call
-    with keyword arguments takes as long as appending a small batch.
+    """Return the response for a successful batch. The fields are assigned one by one, because a constructor
+    call with keyword arguments takes as long as appending a small batch.
     """
     answer: PartitionProduceResponse = _new(PartitionProduceResponse)
     answer.index = index

@@ -1,4 +1,4 @@
-"""The error responses to batches that were not appended, and the topics that a producer may not write to."""
+"""Error responses for batches that were not appended, and the topics to which a producer may not write."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ERRORS_WITHOUT_MESSAGE: Final = (MessageTooLarge, RecordListTooLarge, ProducerE
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    """The response of a partition with only this error code."""
+    """Return the response for a partition, with only this error code."""
     return PartitionProduceResponse(
         index=index,
         error_code=code,
@@ -57,7 +57,7 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
-    """The response for an exception raised by an append."""
+    """Return the response for an exception that an append has raised."""
     message = None if isinstance(error, _ERRORS_WITHOUT_MESSAGE) else str(error) or None
     answer = refused(index, code_of(error), message)
     if answer.error_code not in _ERRORS_WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
@@ -70,10 +70,10 @@ def failure(index: int, error: Exception, log_start_offset: int) -> PartitionPro
 
 
 def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
-    """The error of a batch whose transaction does not include the partition."""
+    """Return the response for a batch whose transaction does not include the partition."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Return an error on which clients without support for verification retry.
+        # Clients that do not support verification retry after this error.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"
@@ -85,7 +85,7 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
 
 
 def is_transactional(records: Records | None) -> bool:
-    """Whether a batch is marked as part of a transaction."""
+    """Return whether a batch is marked as part of a transaction."""
     return (
         isinstance(records, memoryview)
         and len(records) > ATTRIBUTES_LOW_BYTE
@@ -95,11 +95,11 @@ def is_transactional(records: Records | None) -> bool:
 
 
 def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[TopicProduceResponse]]:
-    """Remove unauthorized topics from the request; returns the responses for them.
+    """Remove unauthorized topics from the request, and return the responses for them.
 
-    Each topic is decided once; an unauthorized transactional ID fails the whole request.
+    Each topic is checked only once. An unauthorized transactional ID fails the whole request.
     """
-    # Import this here, because it is needed only with an authorizer.
+    # Import these here, because they are needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -1,6 +1,6 @@
-"""PushTelemetry (key 72, KIP-714): accept metrics of a client, exposed with the broker's metrics at /metrics.
+"""PushTelemetry (API key 72, KIP-714): accept a client's metrics, and serve them at /metrics.
 
-Decompression and OTLP parsing run in another thread. No authorization is required, as in Kafka.
+Metrics are decompressed and parsed in another thread. As in Kafka, no authorization is required.
 """
 
 from __future__ import annotations

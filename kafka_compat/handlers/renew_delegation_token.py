@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39, KIP-48): extend a token, on request of its owner or a renewer."""
+"""RenewDelegationToken (API key 39, KIP-48): extend a token, at the request of its owner or a renewer."""
 
 from __future__ import annotations
 

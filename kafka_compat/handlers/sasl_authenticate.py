@@ -1,5 +1,5 @@
-"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152). Out of order, or on a listener without
-SASL, it returns ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
+"""SaslAuthenticate (API key 36): one step of a SASL exchange (KIP-152). An unexpected request, or one on a
+listener without SASL, gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""SaslHandshake (key 17): choose the SASL mechanism (KIP-43). Out of order, or on a listener without SASL, it
-returns ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
+"""SaslHandshake (API key 17): choose the SASL mechanism (KIP-43). An unexpected request, or one on a listener
+without SASL, gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHa
         refusal = SaslHandshakeResponse(
             error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=exchange.mechanisms
         )
-        # Disconnect an authenticated client without a response, as Kafka does.
+        # Disconnect a client that was already authenticated without a response, as Kafka does.
         answer = None if exchange.is_again else partial(deferred.complete, refusal)
         authentication.refused(str(error), answer)
         return deferred

@@ -1,6 +1,6 @@
-"""StopReplica (key 5): the controller removes replicas from this broker, with or without deleting their data.
-An old broker epoch returns STALE_BROKER_EPOCH, an old controller epoch STALE_CONTROLLER_EPOCH, and an old
-leader epoch FENCED_LEADER_EPOCH.
+"""StopReplica (API key 5): the controller removes replicas from this broker, with or without deleting their
+data. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old controller epoch with
+STALE_CONTROLLER_EPOCH, and an old leader epoch with FENCED_LEADER_EPOCH.
 """
 
 from __future__ import annotations

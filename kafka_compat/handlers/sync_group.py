@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): the leader sends the assignments, and every member receives its own.
+"""SyncGroup (API key 14): the leader sends the assignments, and every member receives its own.
 
-Version 3 adds static members (KIP-345), 5 the protocol type and name, which must then match the group's
-(KIP-559).
+Version 3 adds static members (KIP-345), and version 5 the protocol type and name, which must match those of
+the group (KIP-559).
 """
 
 from __future__ import annotations

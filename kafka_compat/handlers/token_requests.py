@@ -1,4 +1,4 @@
-"""Shared code of the delegation token APIs: which clients may use them, and whether tokens are enabled."""
+"""Shared code of the delegation token APIs: whether tokens are enabled, and which clients may use them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Whether the client is authenticated, but not with a token: it could extend that token forever."""
+    """Return whether the client is authenticated, but not by a token, which it could then extend forever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
     protocol = next(item.security_protocol for item in listeners if item.name == name)
@@ -23,7 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """The tokens, for a client that may use them. Raises KafkaError otherwise, or if tokens are disabled."""
+    """Return the tokens. Raises KafkaError if the client may not use them, or if tokens are disabled."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

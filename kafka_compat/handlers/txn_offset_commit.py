@@ -1,8 +1,8 @@
-"""TxnOffsetCommit (key 28): store offsets of a group as part of a transaction.
+"""TxnOffsetCommit (API key 28): store offsets of a group as part of a transaction.
 
 The offsets become visible when the transaction commits. In version 3 and later, the member's generation
 fences members that a rebalance has replaced (KIP-447). In version 4 and later, clients support
-TRANSACTION_ABORTABLE; in version 5, this request adds the group to the transaction (KIP-890).
+TRANSACTION_ABORTABLE; in version 5, the request adds the group to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VERIFICATION_ERRORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""Maps errors of the transaction's coordinator to errors that clients handle here by a retry."""
+"""Maps errors of the transaction's coordinator to errors after which clients retry this request."""
 
 
 @handler(0, 5)
@@ -121,7 +121,7 @@ def _commit(
 
 
 def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Verify that the group's partition of `__consumer_offsets` is in the transaction. Returns None if no
+    """Verify that the group's partition of `__consumer_offsets` is in the transaction. Return None if no
     verification is needed.
     """
     broker = ctx.services
@@ -142,7 +142,7 @@ def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCo
     for (topic, partition), error in errors.items():
         yield None
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
-            # Replace the error, because clients of these versions crash on it (KAFKA-7296).
+            # Clients that use these versions crash on the original error (KAFKA-7296).
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         topics.setdefault(topic, TxnOffsetCommitResponseTopic(name=topic)).partitions.append(
             TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error)

@@ -1,5 +1,5 @@
-"""UpdateFeatures (key 57): always rejected, with Kafka's message, since Kafka 3.9 on ZooKeeper has no
-features to finalize (KIP-584). Served by the controller only.
+"""UpdateFeatures (API key 57): reject all changes, with Kafka's messages, because Kafka 3.9 with ZooKeeper
+has no features to finalize (KIP-584). Served only by the controller.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""UpdateMetadata (key 6): the controller sends the cluster metadata with which this broker responds to
-Metadata. An old broker epoch returns STALE_BROKER_EPOCH, an old controller epoch STALE_CONTROLLER_EPOCH.
+"""UpdateMetadata (API key 6): the controller sends the cluster metadata that this broker returns to clients
+in Metadata responses. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old controller epoch with
+STALE_CONTROLLER_EPOCH.
 """
 
 from __future__ import annotations

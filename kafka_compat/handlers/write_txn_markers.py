@@ -1,8 +1,8 @@
-"""WriteTxnMarkers (key 27): write the end markers of transactions to partitions that this broker leads.
+"""WriteTxnMarkers (API key 27): write the end markers of transactions to partitions that this broker leads.
 
 Sent by transaction coordinators, and by Kafka's tool that aborts a hanging transaction. Writing a marker
-twice is harmless; a marker from a replaced coordinator is rejected. Version 2 states the transaction.version,
-so that a late marker never ends a later transaction (KIP-1228).
+twice is harmless; a marker from a replaced coordinator is rejected. Version 2 contains the
+transaction.version, so that a late marker never ends a later transaction (KIP-1228).
 """
 
 from __future__ import annotations

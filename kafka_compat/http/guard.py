@@ -72,7 +72,7 @@ class Guard:
         for_browsers: bool = False,
         has_session: bool = False,
     ) -> Refusal | None:
-        """The reason to reject a request with these headers; None if it is allowed.
+        """Return the reason to reject a request with these headers, or None if it is allowed.
 
         `for_anybody` means that the route requires no token. `for_browsers` means that pages of this listener
         may request the route; a browser with `has_session` has presented the token.
@@ -100,7 +100,7 @@ class Guard:
         return scheme.lower() == "bearer" and self.is_token(given)
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the listener's token."""
+        """Return whether this is the listener's token."""
         return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
 
     @property
@@ -110,8 +110,8 @@ class Guard:
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this listener, or not from a page; or whether it follows a link,
-    because links cannot change data.
+    """Return whether a request comes from a page of this listener, from no page, or from a link. Links are
+    allowed, because they cannot change data.
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):
@@ -122,7 +122,7 @@ def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Host and port, in the format of the Host header; None for an opaque origin."""
+    """Return the host and port as in the Host header, or None for an opaque origin."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -130,7 +130,6 @@ def _place(origin: str) -> str | None:
 
 
 def _host(header: str) -> str | None:
-    """The host without its port."""
     try:
         return urlsplit(f"//{header}").hostname
     except ValueError:
@@ -138,7 +137,7 @@ def _host(header: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is reachable from this machine only."""
+    """Return whether the host is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The HTTP listener. It binds its address at startup, and serves once the brokers do.
+"""The HTTP listener. It binds its address at startup, and serves requests once the brokers serve clients.
 
 Importing aiohttp takes half as long as the startup of a broker. It is therefore imported in a thread once the
 broker serves clients; earlier requests wait in the socket's backlog.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpListener:
-    """One address with its routes."""
+    """An HTTP listener with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
         """Bind the configured address. Raises StartupError."""
@@ -68,10 +68,12 @@ class HttpListener:
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
         """Routes by method and path."""
+        self._disabled: Mapping[str, str] = {}
         self._runner: web.AppRunner | None = None
 
-    async def serve(self, routes: Sequence[Route]) -> None:
-        """Start serving."""
+    async def serve(self, routes: Sequence[Route], disabled: Mapping[str, str] | None = None) -> None:
+        """Start serving. `disabled` maps path prefixes of disabled services to advice for error responses."""
+        self._disabled = disabled or {}
         web = await asyncio.to_thread(_import_web)
         described = list(routes)
 
@@ -92,6 +94,10 @@ class HttpListener:
         for route in routes:
             self._routes[route.method, route.path] = route
             application.router.add_route(route.method, route.path, self._handler(web, route))
+            if route.method == "GET":
+                # Load balancers check health with HEAD.
+                self._routes["HEAD", route.path] = route
+                application.router.add_route("HEAD", route.path, self._handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
@@ -121,7 +127,9 @@ class HttpListener:
                 found: web.StreamResponse = await handler(request)
                 return found
             except web.HTTPException as error:
-                return _problem(web, error.status, f"{request.method} {request.path}: {error.reason}")
+                prefix = next(filter(request.path.startswith, self._disabled), "")
+                hint = f". {self._disabled[prefix]}" if prefix else ""
+                return _problem(web, error.status, f"{request.method} {request.path}: {error.reason}{hint}")
             except BadCall as error:
                 return _problem(web, error.status, str(error))
             except Exception as error:
@@ -131,7 +139,6 @@ class HttpListener:
         return web.middleware(guarded)
 
     def _session(self, request: web.Request) -> str | None:
-        """The browser's session, if it has one."""
         found = request.cookies.get(self._cookie)
         return found if found is not None and self.sessions.use(found) else None
 
@@ -193,7 +200,7 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """The fields of a form. If a name is repeated, the last field counts."""
+    """Return the fields of a form. If a name is repeated, the last field counts."""
     try:
         # Convert line ends, because browsers send \r\n.
         return {
@@ -229,12 +236,14 @@ def _whole(web: Any, file: File) -> Any:
 
 
 async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
-    """Send in chunks, so that a response to a slow client is not buffered in memory."""
+    """Send a stream in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # Ignore a disconnected client, because no response can be sent.
+    # Ignore the disconnection of a client, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
+        if request.method == "HEAD":
+            return response
         try:
             async for piece in stream.pieces:
                 await response.write(piece)
@@ -257,14 +266,13 @@ def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> Non
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
-    """A problem document (RFC 9457)."""
     return web.json_response(
         {"status": status, "detail": text}, status=status, content_type="application/problem+json"
     )
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port in the setting. Raises StartupError."""
+    """Parse the host and the port in the setting. Raises StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -276,8 +284,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, yielding to
-    the event loop between parts.
+    """Serialize to JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in
+    parts, yielding to the event loop between parts.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

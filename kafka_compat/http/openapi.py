@@ -16,7 +16,7 @@ _VERSION = "1"
 
 
 def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
-    """The OpenAPI document for tools."""
+    """Return the OpenAPI document, for tools."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         if not route.summary:
@@ -59,7 +59,7 @@ def _described(text: str) -> dict[str, Any]:
 
 
 def page(routes: Sequence[Route], url: str) -> str:
-    """The document as a self-contained HTML page."""
+    """Return the document as a self-contained HTML page."""
     rows = "\n".join(_row(route, url) for route in routes if route.summary)
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

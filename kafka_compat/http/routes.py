@@ -88,26 +88,26 @@ class Route(NamedTuple):
     summary: str
     """One line for the list of routes. Routes with an empty line are not listed."""
     body: Mapping[str, str] = {}
-    """Fields of the JSON body, each with type and meaning, such as `integer: milliseconds, above 0`."""
+    """Fields of the JSON body, each with its type and meaning, such as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
     """Query parameters, in the same format."""
     for_anybody: bool = False
-    """Whether the route is served without a token, too. It must reveal nothing confidential."""
+    """Whether the route is also served without a token. It must reveal nothing confidential."""
     for_browsers: bool = False
-    """Whether pages of the listener may request the route. A session replaces the token; forms are parsed."""
+    """Whether the listener's pages may request the route, with a session instead of the token, and forms."""
     login: str | None = None
     """Path to which browsers with neither token nor session are redirected."""
 
 
 def natural(text: str, name: str) -> int:
-    """A non-negative integer in a path or query. Raises BadCall."""
+    """Parse a non-negative integer in a path or query. Raises BadCall."""
     if not (text.isascii() and text.isdecimal()):
         raise BadCall(f"{name}={text}: expected a whole number of at least 0")
     return int(text)
 
 
 def integer(call: Call, name: str, *, least: int) -> int:
-    """An integer in the body. Raises BadCall."""
+    """Return an integer in the body. Raises BadCall."""
     value = call.body.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadCall(f"{name}={value!r}: expected a whole number of at least {least}")

@@ -1,10 +1,10 @@
-"""Replica assignment of new partitions to brokers and racks. No I/O.
+"""Assignment of new partitions' replicas to brokers and racks. No I/O.
 
 Rules, as in Kafka's AdminUtils
-1. Leaders are assigned round-robin, from a random start for each topic, so that small topics are spread over
-   all brokers.
-2. The followers shift by one in each round, so that the leaders of a broker do not share the same followers.
-3. With racks (broker.rack) the order of brokers alternates between racks, and a rack gets a second replica
+1. Leaders are assigned round-robin, starting with a random broker for each topic, so that small topics are
+   spread over all brokers.
+2. The followers shift by one in each round, so that the partitions led by a broker have different followers.
+3. With racks (broker.rack), the order of brokers alternates between racks, and a rack gets a second replica
    only when every rack has one (KIP-36).
 """
 
@@ -23,11 +23,12 @@ def assign_replicas(
     shift: int | None = None,
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """Assign replicas to `partitions` new partitions, the preferred leader first.
+    """Assign replicas to `partitions` new partitions, each with its preferred leader first.
 
-    `racks` contains the brokers; either all or none have a rack. `replication_factor` is at most the number
-    of brokers. `start` is the index of partition 0's leader, and `shift` the distance from the leader to the
-    first follower; both are random by default. `first_partition` is the number of the first new partition.
+    `racks` maps the brokers to their racks; either all or none have a rack. `replication_factor` is at most
+    the number of brokers. `start` is the index of partition 0's leader, and `shift` the distance from the
+    leader to the first follower; both are random by default. `first_partition` is the number of the first new
+    partition.
     """
     brokers = alternating(racks)
     rack_count = len(set(racks.values()))
@@ -39,14 +40,14 @@ def assign_replicas(
         if partition and partition % count == 0:
             shift += 1
         first = (start + partition) % count
-        # Without racks, all brokers are in the same rack.
+        # Without racks, every broker is in the same rack.
         followers = _followers(brokers, racks, first, shift * rack_count, replication_factor)
         assignment.append((brokers[first], *followers))
     return assignment
 
 
 def alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """Order brokers so that racks alternate: a1 b1 c1 a2 b2 c2. Without racks, order brokers by ID."""
+    """Order the brokers so that racks alternate: a1 b1 c1 a2 b2 c2. Without racks, order them by ID."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

@@ -1,6 +1,6 @@
 """Metadata cache of this broker, for handlers to read without waiting.
 
-The values are immutable: a reader may keep them. All changes are made through `MetadataCache.change`, which
+The values are immutable, so a reader may keep them. All changes are made with `MetadataCache.change`, which
 publishes them to the subscribers of the feed.
 """
 
@@ -36,18 +36,16 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
-        """The epoch in ApiVersions; -1 if the cluster has none."""
+        """The epoch of the features in ApiVersions; -1 if the cluster has none."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
 
-    # --- reading
-
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """The leader; None if it is not registered."""
+        """Return the leader, or None if it is not registered."""
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
-        """The replicas whose broker is offline or whose disk has failed."""
+        """Return the replicas whose broker is offline or whose disk has failed."""
         away = partition.offline
         return [replica for replica in partition.replicas if replica not in self.brokers or replica in away]
 
@@ -55,7 +53,7 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """Return another topic whose metric names collide with this name's, or None if there is none."""
+        """Return a different topic whose metric names collide with those of this name, or None."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -64,20 +62,18 @@ class MetadataCache:
             return None
         return known.partitions[partition]
 
-    # --- changing
-
     def change(self) -> MetadataChange:
-        """Start a change. Readers see the change at once, subscribers when it is published."""
+        """Start a change. Readers see each change immediately; subscribers see it when it is published."""
         return MetadataChange(self)
 
     def put_topic(self, topic: TopicMetadata) -> None:
-        """Add or replace one topic, and publish the change."""
+        """Add or replace a topic, and publish the change."""
         change = self.change()
         change.put_topic(topic)
         change.publish()
 
     def remove_topic(self, name: str) -> None:
-        """Remove one topic, if it exists, and publish the removal."""
+        """Remove a topic, if it exists, and publish the removal."""
         change = self.change()
         change.remove_topic(name)
         change.publish()
@@ -99,14 +95,14 @@ class MetadataCache:
 
 
 class MetadataChange:
-    """Changes of one cache that are published together."""
+    """Changes to the cache that are published together."""
 
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self._delta = MetadataDelta()
 
     def put_topic(self, topic: TopicMetadata) -> None:
-        """Add a topic, or replace it."""
+        """Add or replace a topic."""
         delta = self._delta
         old = self._cache._put(topic)
         if old is None or old.topic_id != topic.topic_id:
@@ -133,7 +129,7 @@ class MetadataChange:
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:
-        """Replace the live brokers."""
+        """Replace the set of live brokers."""
         known, delta = self._cache.brokers, self._delta
         delta.removed_broker_ids.update(known.keys() - brokers.keys())
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
@@ -151,7 +147,7 @@ class MetadataChange:
             self._delta.features_changed = True
 
     def publish(self) -> None:
-        """Publish all changes as one delta, if there are any."""
+        """Publish all changes as one delta, unless there are none."""
         if not self._delta.is_empty:
             self._cache.feed.publish(self._delta)
         self._delta = MetadataDelta()

@@ -35,7 +35,7 @@ async def described(store: MetadataStore, name: str, keys: Sequence[str] | None)
 
 
 def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
-    """The description of a setting. Like Kafka, reports only the default as a synonym."""
+    """Return the description of a setting. As in Kafka, the only synonym is the default."""
     kind = type_number(key)
     if key.name not in given:
         return ConfigEntry(key.name, key.default, False, ConfigSource.DEFAULT, False, (), kind, about)
@@ -58,7 +58,9 @@ async def change(
     new_settings: Callable[[dict[str, str]], dict[str, str]],
     validate_only: bool,
 ) -> None:
-    """Replace a resource's settings, or delete it without any. Raises KafkaError, MetadataStoreError."""
+    """Replace a resource's settings, or delete the resource if no setting remains. Raises KafkaError,
+    MetadataStoreError.
+    """
     from kafka_compat.telemetry.resources import put_resource, resource_settings
     from kafka_compat.telemetry.subscriptions import subscription
 

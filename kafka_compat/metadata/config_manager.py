@@ -1,9 +1,9 @@
 """Dynamic settings of topics, brokers and client metrics: DescribeConfigs, AlterConfigs and
 IncrementalAlterConfigs.
 
-Settings of topics and brokers are stored in the metadata store under /config, in Kafka's format. Responses
-and error codes are those of Apache Kafka in ZooKeeper mode, which checks a broker's settings as part of the
-request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
+Settings of topics and brokers are stored under /config in the metadata store, in Kafka's format. Responses
+and error codes are the same as from Apache Kafka in ZooKeeper mode, which checks a broker's settings as part
+of the request (INVALID_REQUEST), and a topic's when it stores them (INVALID_CONFIG).
 """
 
 import asyncio
@@ -57,7 +57,7 @@ NewSettings = Callable[[dict[str, str]], dict[str, str]]
 
 
 class ResourceType(IntEnum):
-    """Resource types with settings, by Kafka's numbers."""
+    """Types of resources that have settings. The values are Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -74,13 +74,13 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Checks a broker's settings before they are stored. Raises ConfigError to reject them.
+        #: Check a broker's settings before they are stored. Raise ConfigError to reject them.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Checks the files that these settings name, because the files may have changed in the meantime.
+        #: Check the files that the settings name, because the files may have changed since the last check.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
-        """Load brokers' stored settings at startup. Invalid ones are skipped and logged."""
+        """Load the brokers' stored settings at startup. Invalid settings are skipped and logged."""
         try:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
@@ -93,15 +93,12 @@ class ConfigManager:
             log.error("Ignored the dynamic broker settings: %s", error)
 
     async def reload(self) -> None:
-        """Reload settings changed by another broker, and publish them."""
+        """Reload settings that were changed by a different broker, and publish the change."""
         await self.load()
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
-    # -- describe
-    # --------------------------------------------------------------------------------------------------
-
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """The settings of a resource, limited to `keys` unless that is empty or None. Raises KafkaError."""
+        """Return a resource's settings: those in `keys`, or all if it is empty or None. Raises KafkaError."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -122,7 +119,7 @@ class ConfigManager:
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
     ) -> list[ConfigEntry]:
-        """All settings of a topic with these overrides."""
+        """Return all settings of a topic with these overrides."""
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
@@ -151,9 +148,6 @@ class ConfigManager:
             for item in _chosen(levels, keys)
         ]
 
-    # -- alter
-    # -----------------------------------------------------------------------------------------------------
-
     async def alter(
         self,
         resource_type: int,
@@ -164,7 +158,7 @@ class ConfigManager:
     ) -> None:
         """Replace all settings of a resource, for AlterConfigs. Raises KafkaError.
 
-        `denied` is the error to raise for a valid request from an unauthorized client.
+        `denied` is raised if the request is valid, but the client is not authorized.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
@@ -181,7 +175,7 @@ class ConfigManager:
         denied: KafkaError | None = None,
     ) -> None:
         """Change some settings of a resource, for IncrementalAlterConfigs (KIP-339). Raises KafkaError.
-        `denied` is as in `alter`.
+        `denied` is raised if the request is valid, but the client is not authorized.
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)
@@ -258,7 +252,7 @@ class ConfigManager:
             except ConfigError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(str(error))) from error
         if denied is not None:
-            # Like Kafka, check the broker's settings first and authorization afterwards.
+            # Like Kafka, check the broker's settings before authorization.
             raise denied
         secrets = [item for item in settings if _is_password(item)]
         if secrets:
@@ -338,7 +332,7 @@ def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
 
 
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
-    """Log the settings of a topic that have no effect yet."""
+    """Log settings of a topic that have no effect in this version."""
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:

@@ -10,7 +10,7 @@ from kafka_compat.metadata.topic_names import is_internal
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """The replicas of a partition. `leader` is -1 if there is none."""
+    """A partition and its replicas. `leader` is -1 if there is no leader."""
 
     partition: int
     leader: int
@@ -24,7 +24,7 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic and its partitions, by number."""
+    """A topic and its partitions, in order of their numbers."""
 
     name: str
     topic_id: UUID
@@ -37,7 +37,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """A live broker; `endpoints` maps a listener's name to (host, port)."""
+    """A live broker. `endpoints` maps the name of each listener to (host, port)."""
 
     broker_id: int
     endpoints: dict[str, tuple[str, int]]

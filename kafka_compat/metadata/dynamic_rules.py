@@ -23,7 +23,9 @@ _CLEANERS_BOUNDS = (
 
 
 def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
-    """Raise KafkaError unless these settings are dynamic for a broker, or (`per_broker` false) for all."""
+    """Raise KafkaError unless all of these settings can be changed dynamically for one broker (`per_broker`)
+    or for all brokers.
+    """
     keys = broker_keys()
     fixed = [name for name in settings if name in keys and keys[name].read_only]
     if fixed:
@@ -57,14 +59,14 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def refusal(error: ConfigError) -> str:
-    """Kafka's error message for contradictory settings, which differs from the message at startup."""
+    """Return Kafka's error message for contradictory settings, which differs from its message at startup."""
     if error.name in ("listeners", "advertised.listeners"):
         return f"Error creating broker listeners from '{error.value}': {error.reason}"
     return f"requirement failed: {error.name} {error.reason}"
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Raise KafkaError if a change more than doubles, or more than halves, a number of threads."""
+    """Raise KafkaError if a change more than doubles or more than halves a number of threads."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
@@ -81,7 +83,7 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
 
 
 def refused_by_part(problem: str) -> str:
-    """Kafka's error message if a component of the broker, such as a listener, rejects new settings."""
+    """Return Kafka's error message for settings that a component, such as a listener, has rejected."""
     return (
         f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
         "for configuration Invalid dynamic configuration"
@@ -89,5 +91,5 @@ def refused_by_part(problem: str) -> str:
 
 
 def _set(names: Sequence[str]) -> str:
-    """Format a set as Scala does; Kafka's tools show it like this."""
+    """Format a set as Scala does, because Kafka's tools show it in this format."""
     return f"{'Set' if len(names) < 5 else 'HashSet'}({', '.join(names)})"

@@ -1,8 +1,8 @@
-"""Feed of metadata changes: each change of a `MetadataCache` is published once, as a numbered delta.
+"""Feed of metadata changes: each change to a `MetadataCache` is published once, as a numbered delta.
 
-The cache is the snapshot. A delta contains its version and the changes, and is published after they are in
-the cache. Subscribers are called on the event loop in the order of subscription and must return quickly. If a
-subscriber changes the metadata itself, the other subscribers receive that version after this one.
+The cache is the snapshot. A delta contains its version and the changes, and is published after the cache
+contains them. Subscribers are called on the event loop in the order of subscription, and must return quickly.
+If a subscriber changes the metadata, the other subscribers receive its delta after the current one.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class ConfigChange:
         is_local: bool = False,
     ) -> None:
         self.entity = entity
-        """The entity's path under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
+        """Path of the entity under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
         self.settings = settings
         """All settings of a topic."""
         self.names = names
-        """The changed settings of a broker; empty if unknown."""
+        """The changed settings of a broker; empty if they are unknown."""
         self.is_local = is_local
-        """Whether this broker stored the settings, so that other brokers must be notified."""
+        """Whether this broker stored the settings, so that it must notify the other brokers."""
 
     @property
     def topic(self) -> str | None:
-        """The topic; None for a broker."""
+        """The topic; None for a broker's settings."""
         kind, _, name = self.entity.partition("/")
         return name if kind == "topics" else None
 
@@ -72,13 +72,13 @@ class MetadataDelta:
         self.grown: list[TopicMetadata] = []
         """Topics with added partitions, in their new state."""
         self.deleted: list[TopicMetadata] = []
-        """Deleted topics, in their last state. A topic that was replaced by one with the same name is also in
-        `created`.
+        """Deleted topics, in their last state. If a topic was replaced by a new one with the same name,
+        `created` contains the new topic.
         """
         self.partitions: list[tuple[str, PartitionMetadata]] = []
-        """Existing partitions with a new leader, ISR, epoch or replicas."""
+        """Existing partitions with a new leader, ISR, epoch or set of replicas."""
         self.broker_ids: set[int] = set()
-        """Brokers that are new, or whose endpoints or rack changed."""
+        """IDs of brokers that are new, or whose endpoints or rack changed."""
         self.removed_broker_ids: set[int] = set()
         self.controller_changed = False
         self.config_changes: list[ConfigChange] = []
@@ -107,20 +107,20 @@ class MetadataFeed:
 
     def __init__(self) -> None:
         self.version = 0
-        """The version of the metadata, equal to the version of the last delta."""
+        """The version of the metadata, which is the version of the last delta."""
         self._subscribers: list[Subscriber] = []
         self._unpublished: deque[MetadataDelta] = deque()
         self._is_publishing = False
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call a function with each later delta."""
+        """Register a function to be called with each later delta."""
         self._subscribers.append(subscriber)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Assign a version to a delta and pass it to the subscribers."""
+        """Assign a version to a delta, and pass it to the subscribers."""
         self.version += 1
         delta.version = self.version
         self._unpublished.append(delta)
@@ -133,7 +133,7 @@ class MetadataFeed:
                 try:
                     subscriber(published)
                 except Exception:
-                    # Continue after a failure, because the other subscribers must still be notified.
+                    # After a failure, the other subscribers must still be notified.
                     log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 

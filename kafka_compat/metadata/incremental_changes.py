@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs operations on a set of settings (KIP-339). No I/O."""
+"""Operations of IncrementalAlterConfigs on a set of settings (KIP-339). No I/O."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -18,7 +18,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One setting of a request. `operation` is a number that the client sent."""
+    """A change of one setting. `operation` is the number that the client sent."""
 
     name: str
     operation: int
@@ -60,7 +60,7 @@ def changed(
 
 
 def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
-    """Raise KafkaError if a request repeats a name or lacks a value."""
+    """Raise KafkaError if a request repeats a name, or if a value is null."""
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if nulls:

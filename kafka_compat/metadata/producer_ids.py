@@ -1,5 +1,5 @@
-"""Producer ID allocation from cluster-wide blocks, so that no two brokers, and no two runs of one broker,
-allocate the same ID (KIP-730).
+"""Producer ID allocation from cluster-wide blocks (KIP-730), so that no two brokers, and no two runs of one
+broker, allocate the same ID.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BLOCK_SIZE = 1000
 
 
 class ProducerIds:
-    """Allocates IDs from this broker's block and claims the next one when it is used up."""
+    """Allocates IDs from this broker's block. When the block is used up, claims the next one."""
 
     def __init__(self, claim: Callable[[], Awaitable[znodes.ProducerIdBlock]]) -> None:
         """`claim` returns the next block."""
@@ -24,7 +24,7 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """Return a unique producer ID."""
+        """Return a producer ID that no broker has returned before."""
         async with self._lock:
             if self._next >= self._end:
                 block = await self._claim()
@@ -50,8 +50,9 @@ async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerId
 
 
 async def skip_used_ids(store: MetadataStore, broker_id: int, highest_used: int) -> None:
-    """Skip the IDs of a block up to `highest_used`, the highest ID found in a log. A log directory written by
-    another broker contains that broker's producers, and reused IDs would make new records look like retries.
+    """Skip all producer IDs up to and including the block of `highest_used`, the highest ID found in a log.
+    Log directories written by a different broker contain producers of that broker, and if their IDs were
+    reused, new records would look like retries.
     """
     path = znodes.PRODUCER_ID_BLOCK
     await store.ensure(path)

@@ -1,4 +1,4 @@
-"""Log lines about created, extended and deleted topics and about leader changes, with one line for many
+"""Log lines for created, extended and deleted topics and for leader changes, with one line for many
 partitions.
 """
 
@@ -13,34 +13,32 @@ _NAMED_MAX = 10
 
 
 def created(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-    """Log a created topic with its partitions."""
     log.info("Created topic %s (%s)", topic, _partitions(replicas))
 
 
 def grown(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
-    """Log the partitions added to a topic, which had `before` partitions."""
+    """Log the partitions added to a topic that had `before` partitions."""
     log.info("Added %s to topic %s (now %d)", _counted(len(added), "partition"), topic, before + len(added))
 
 
 def deleted(topic: str) -> None:
-    """Log a deleted topic."""
     log.info("Deleted topic %s", topic)
 
 
 def became_leader(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions that a broker became leader of."""
+    """Log the partitions of which a broker became leader."""
     if partitions:
         log.info("Broker %d became leader of %s", broker_id, _named(partitions))
 
 
 def lost_leadership(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Log the partitions that a broker is no longer leader of."""
+    """Log the partitions of which a broker is no longer leader."""
     if partitions:
         log.info("Broker %d is no longer leader of %s", broker_id, _named(partitions))
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:
-    """Format partitions: `3 partitions: a-0, a-1, b-0`, with as many names as fit into a line."""
+    """Format partitions as `3 partitions: a-0, a-1, b-0`, with a limited number of names."""
     count = len(partitions)
     names = [f"{topic}-{index}" for topic, index in sorted(partitions)[:_NAMED_MAX]]
     others = f" and {count - _NAMED_MAX} others" if count > _NAMED_MAX else ""

@@ -15,12 +15,12 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(topic: str) -> bool:
-    """Whether the topic is internal: read-only for clients and marked as internal in Metadata."""
+    """Return whether a topic is internal: read-only for clients, and marked as internal in Metadata."""
     return topic in INTERNAL_TOPICS
 
 
 def check_topic_name(topic: str) -> None:
-    """Check a topic name by Kafka's rules. Raises KafkaError(INVALID_TOPIC_EXCEPTION)."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) if Kafka does not allow this topic name."""
     if not topic:
         problem = "the empty string is not allowed"
     elif topic in (".", ".."):
@@ -37,10 +37,10 @@ def check_topic_name(topic: str) -> None:
 
 
 def collision_key(topic: str) -> str:
-    """The name with '_' for '.', as in metrics. Only one topic with a key may exist."""
+    """Return the name with '_' in place of '.', as in metric names. No two topics may have the same key."""
     return topic.replace(".", "_")
 
 
 def may_collide(topic: str) -> bool:
-    """Whether another name could have the same `collision_key`."""
+    """Return whether a different name could have the same `collision_key`."""
     return "." in topic or "_" in topic

@@ -1,4 +1,4 @@
-"""New topics: nodes in the metadata store, and the resulting metadata values. No I/O."""
+"""Nodes in the metadata store for new topics, and the resulting metadata values. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
-    """The transaction that creates a topic. `has_config`: whether settings of an earlier topic exist."""
+    """Return the transaction that creates a topic. `has_config`: whether the store contains settings from an
+    earlier topic.
+    """
     config_path = znodes.config_path("topics", state.name)
     config = znodes.encode_config(configs)
     return [
@@ -29,9 +31,9 @@ def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) ->
 def partition_nodes(
     topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
 ) -> list[Operation]:
-    """The nodes of new partitions. The first replica of each is the leader, and all replicas are in sync.
+    """Return the nodes of new partitions. The first replica is the leader, and all replicas are in sync.
 
-    `epochs` are the leader epochs of partitions that do not start with the first epoch.
+    `epochs` contains the leader epochs of partitions that do not start with the first epoch.
     """
     operations: list[Operation] = []
     for index, brokers in replicas.items():
@@ -46,7 +48,7 @@ def partition_nodes(
 
 
 def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
-    """The partitions of `partition_nodes` as values of the metadata cache, in order."""
+    """Return the same partitions as `partition_nodes`, as values of the metadata cache, in order."""
     return tuple(
         PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
         for index, brokers in sorted(replicas.items())
@@ -54,7 +56,7 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_topic_id() -> UUID:
-    """A random ID. Its text never starts with a dash, because command lines would parse it as an option."""
+    """Return a random ID. Its text never begins with a dash: command lines would parse it as an option."""
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

@@ -1,4 +1,4 @@
-"""Topic-level settings in memory, and the log configuration that results from them. No I/O."""
+"""Topic-level settings in memory, and the resulting log configuration. No I/O."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class TopicOverrides:
         self._overriding: dict[str, set[str]] = {}
         """Maps each setting to the topics that override it."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        """Shared results for topics with the same settings, because most topics override none."""
+        """Log configurations shared by topics with the same settings. Most topics override none."""
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
-        """Whether the topic's own settings are known, even if there are none."""
+        """Return whether the topic's overrides are known, even if it has none."""
         return topic in self._overrides
 
     def of(self, topic: str) -> Mapping[str, str]:
-        """The settings that the topic overrides."""
+        """Return the settings that the topic overrides."""
         return self._overrides.get(topic, _NONE)
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
@@ -41,12 +41,12 @@ class TopicOverrides:
             self._overriding.setdefault(name, set()).add(topic)
 
     def forget(self, topic: str) -> None:
-        """Remove a topic."""
+        """Forget the settings of a topic."""
         for name in self._overrides.pop(topic, _NONE):
             self._overriding[name].discard(topic)
 
     def topics_with(self, setting: str) -> list[str]:
-        """The topics that override this setting."""
+        """Return the topics that override this setting."""
         return list(self._overriding.get(setting, ()))
 
     @property
@@ -55,7 +55,7 @@ class TopicOverrides:
         return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
-        """The log settings of a topic: its overrides, then the broker's settings, then Kafka's defaults."""
+        """Return a topic's log settings: its overrides, then the broker's settings, then Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
             overrides = topic_rules.internal_configs(self._config, topic)
@@ -72,11 +72,11 @@ class TopicOverrides:
         return config
 
     def min_insync_replicas(self, topic: str) -> int:
-        """min.insync.replicas of the topic."""
+        """Return the topic's min.insync.replicas."""
         text = self.of(topic).get("min.insync.replicas")
-        # Ignore an invalid value, perhaps stored by an older version, as `log_config` does.
+        # Ignore an invalid value, like `log_config`. An older version may have stored it.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:
-        """The effective min.insync.replicas: at most the number of the partition's replicas, as in Kafka."""
+        """Return the effective min.insync.replicas: at most the number of replicas, as in Kafka."""
         return min(self.min_insync_replicas(topic), len(partition.replicas))

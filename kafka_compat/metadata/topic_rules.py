@@ -1,6 +1,6 @@
-"""Validation of new topics and of added partitions: names, counts, replicas and settings. No I/O.
+"""Validation of new topics and added partitions: names, numbers of partitions, replicas and settings. No I/O.
 
-Every rejection is a KafkaError with the error code and message for the client.
+Each rejection is a KafkaError with the error code and message for the client.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kafka_compat.metadata.topic_names import (
 )
 
 DEFAULT = -1
-"""Stands for the broker's default number of partitions or replicas (KIP-464)."""
+"""Stands for the broker's default number of partitions or replication factor (KIP-464)."""
 
 CHANGE_TIMEOUT_MS = 15_000
-"""Timeout of a change by the controller. Afterwards, the client gets REQUEST_TIMED_OUT."""
+"""Time in milliseconds after which a change by the controller times out with REQUEST_TIMED_OUT."""
 
 
 class InternalTopic(NamedTuple):
@@ -42,7 +42,9 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the brokers allow."""
+    """Return the definition of `__consumer_offsets` or `__transaction_state`, with as many replicas as there
+    are brokers, up to the configured number.
+    """
     prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
     return InternalTopic(
         config.int(f"{prefix}.num.partitions"),
@@ -52,7 +54,7 @@ def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> Intern
 
 
 def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
-    """The settings of an internal topic; none for any other name."""
+    """Return the settings of an internal topic, or no settings for any other name."""
     if name == TRANSACTIONS_TOPIC:
         return {
             "compression.type": "uncompressed",
@@ -71,8 +73,8 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
 
 
 def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] = ()) -> None:
-    """Check that the name is valid and unused, and that its metric names do not collide with another topic's.
-    Topics in `written` count as existing.
+    """Check that a name is valid and unused, and that its metric names do not collide with those of an
+    existing topic or a topic in `written`.
     """
     check_topic_name(name)
     if name in metadata.topics or name in written:
@@ -88,7 +90,7 @@ def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] 
 
 
 def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Check that the settings exist, are valid, and are consistent with each other."""
+    """Check that these settings exist, are valid, and do not contradict each other."""
     try:
         check_topic_config(config, configs)
     except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
@@ -96,7 +98,7 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
 
 
 Charge = Callable[[int], None]
-"""Called with the number of partitions to create. Raises KafkaError if the client may not create them
+"""Called with the number of partitions to create. Raises KafkaError if the client's quota forbids them
 (KIP-599).
 """
 
@@ -110,9 +112,9 @@ def replicas_for(
     *,
     may_be_away: bool = False,
 ) -> dict[int, tuple[int, ...]]:
-    """Return the replicas of each partition of a new topic, as assigned or spread over the brokers and racks.
+    """Return the replicas for each partition of a new topic: as assigned, or spread over brokers and racks.
 
-    With `may_be_away` an assignment may name offline brokers, as in Kafka with ZooKeeper.
+    With `may_be_away`, an assignment may contain offline brokers, as in Kafka with ZooKeeper.
     """
     if assignments is not None:
         _check_assignments(assignments, None if may_be_away else brokers)
@@ -131,7 +133,7 @@ def replicas_for(
 
 
 def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
-    """Each broker's rack, if there are enough brokers. Raises KafkaError if only some brokers have a rack."""
+    """Return each broker's rack. Raises KafkaError if there are too few brokers or only some racks."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -152,7 +154,9 @@ def added_replicas(
     assignments: Sequence[Sequence[int]] | None,
     brokers: Mapping[int, BrokerMetadata],
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of the partitions that extend a topic to `count`. `present` are the existing replicas."""
+    """Return the replicas of the partitions that extend a topic to `count`. `present` contains the replicas
+    of its existing partitions.
+    """
     added = count - len(present)
     if added == 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")

@@ -22,7 +22,7 @@ _QUOTAS: Final = {
     "tokens": "ControllerMutation",
     "throttle-time": "Produce|Fetch|Request|ControllerMutation",
 }
-"""MBeans with attributes for clients with quotas."""
+"""Maps attributes of clients with quotas to the types of their MBeans."""
 
 
 class Beans:
@@ -83,13 +83,13 @@ class Beans:
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
-        """All families."""
+        """Return all families."""
         for (series, labels, help_text), value in self._sums.items():
             self._samples(series, help_text).append((labels, value))
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
     def _samples(self, series: Series, help_text: str) -> list[Sample]:
-        """The samples of a family. Append samples that must not be summed."""
+        """Return the list of a family's samples. Samples that must not be summed are appended to the list."""
         return self._families.setdefault(series.name, (series, help_text, []))[2]
 
     def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:
@@ -103,7 +103,7 @@ class Beans:
 
 
 def quantile_of(ordered: Sequence[float], quantile: float) -> float:
-    """A quantile, interpolated as in Kafka's distributions; 0 without samples."""
+    """Return a quantile, interpolated as in Kafka's distributions, or 0 without samples."""
     if not ordered:
         return 0.0
     position = quantile * (len(ordered) + 1)

@@ -29,7 +29,7 @@ _RUNNING: Final = 3
 _LATE_MS: Final = 300_000
 """Time that a transaction may stay open beyond transaction.max.timeout.ms before it counts as late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
-"""Number of processors: one, because there is one event loop."""
+"""Tags of the only network processor, because there is one event loop."""
 
 
 def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
@@ -91,7 +91,6 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Add connections by listener and client software."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
     unsent = 0
@@ -118,7 +117,6 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
 
 
 def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
-    """Add requests that wait for records, or for replication."""
     for operation, count in (
         ("Fetch", len(replicas.delayed_fetches)),
         ("Produce", replicas.delayed_produces),
@@ -260,13 +258,13 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def _recopied_percent(last: Sequence[Cleaning]) -> int:
-    """Percentage of the read bytes that were kept."""
+    """Return the percentage of the bytes read that were kept."""
     written_bytes = sum(each.written_bytes for each in last)
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 
 
 def _idle_ms(each: RunningBroker) -> list[int]:
-    """Time since the last check of the logs; None before the first check."""
+    """Return the time since the last check of the logs, as a list that is empty before the first check."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
         return []

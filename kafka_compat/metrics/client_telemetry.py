@@ -1,4 +1,4 @@
-"""Metrics pushed by clients (KIP-714), exposed beside the broker's own.
+"""Metrics pushed by clients (KIP-714), exposed alongside the broker's own metrics.
 
 Each sample contains the client id and the instance id; `kafka_client_info` contains the other attributes.
 """
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class _Pushed(NamedTuple):
-    """Samples with one name. Clients may disagree about the type."""
+    """Samples with the same name. Clients may disagree about the type."""
 
     kinds: set[str]
     samples: list[tuple[PushedBy, Pairs, float]]
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
-    """The families; empty if no client pushes. `by_client=False` omits samples of single clients."""
+    """Return the families, if any client pushes. `by_client=False` omits samples of individual clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []
@@ -46,7 +46,7 @@ def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> 
         Family(
             "kafka_client_series_left_out_total",
             COUNTER,
-            "Time series that clients pushed and that were left out",
+            "Time series that clients pushed and the broker ignored",
             [(NO_LABELS, pushed.left_out)],
         ),
     ]

@@ -41,7 +41,7 @@ class RunningBroker(NamedTuple):
 
 
 def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
-    """The running brokers, with their counters."""
+    """Return the running brokers, with their counters."""
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
@@ -50,7 +50,7 @@ def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
 
 
 def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
-    """A broker's current ZooKeeper connection; None without ZooKeeper."""
+    """Return a broker's current ZooKeeper connection, or None without ZooKeeper."""
     if not services.config.str("zookeeper.connect"):
         return None
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
@@ -63,7 +63,7 @@ class ClusterView:
     """View of the cluster for one scrape or visit."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """Raises NoBrokerRuns if no broker is running."""
+        """Create a view. Raises NoBrokerRuns if no broker is running."""
         self.services: list[BrokerServices] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
@@ -80,34 +80,36 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Advertised host and port of a broker, at the listener with the name of this broker's first."""
+        """Return a broker's advertised host and port, preferably at the listener with the same name as this
+        broker's first listener.
+        """
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """Client for leaders in other processes; None for a standalone broker."""
+        """Return the client for leaders in other processes, or None for a standalone broker."""
         return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:
-        """The disks with log directories of this process."""
+        """Yield the disks with log directories of this process."""
         for services in self.services:
             yield from services.log_dirs.disks
 
     def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
-        """The ZooKeeper sessions of this process."""
+        """Yield the ZooKeeper sessions of this process."""
         for services in self.services:
             found = zookeeper_of(services)
             if found is not None:
                 yield found
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
-        """The group coordinators of this process."""
+        """Yield the group coordinators of this process."""
         for services in self.services:
             groups = services.coordinators.groups.made
             if groups is not None:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """The partition if a broker of this process leads it, otherwise None."""
+        """Return the partition if a broker of this process leads it, otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
         # Prefer the latest epoch: an isolated broker may not know that another broker became leader.
         leading = [
@@ -118,7 +120,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A replica of a partition in this process, preferably the leader; None if there is none."""
+        """Return a replica of a partition in this process, preferably the leader, or None."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

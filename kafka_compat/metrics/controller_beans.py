@@ -36,7 +36,6 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
     candidates = [each for each in view.services if not each.membership.is_standalone]
     if candidates:
-        # Skip a standalone broker, which has no controller.
         _terms(candidates, beans)
 
 
@@ -90,7 +89,6 @@ def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
 
 
 def _channels(may_be: Sequence[ControllerService], unsent: Mapping[int, int], beans: Beans) -> None:
-    """Add the controller's current requests to brokers."""
     channels = "ControllerChannelManager"
     beans.gauge(Bean("controller", channels, "TotalQueueSize"), sum(unsent.values()))
     sent: dict[int, list[Durations]] = defaultdict(list)
@@ -139,7 +137,7 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
 
 
 def loading(view: ClusterView, beans: Beans) -> None:
-    """Add the times of the last loads of coordinators' partitions (ms); NaN before the first."""
+    """Add the durations of the last loads of coordinators' partitions (ms); NaN before the first load."""
     of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
     of_transactions: list[int] = []
     for services in view.services:

@@ -20,7 +20,7 @@ from kafka_compat.metrics.family import COUNTER, GAUGE, UNTYPED
 SETTING: Final = "kafka.compat.metrics.dialect"
 
 Tags = Mapping[str, str]
-"""Properties of an MBean besides its type and name."""
+"""Properties of an MBean other than its type and name."""
 NO_TAGS: Final[Tags] = {}
 
 
@@ -49,36 +49,36 @@ class Dialect(ABC):
 
     @abstractmethod
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
-        """Series of a gauge, or of a partition's gauge if `bean` names a partition."""
+        """Return the series of a gauge, or of a partition's gauge if `bean` names a partition."""
 
     @abstractmethod
     def counters(self, bean: Bean) -> tuple[Series, ...]:
-        """Series of a counter."""
+        """Return the series of a counter."""
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Series of a distribution, with one sample per value of the label `quantile`."""
+        """Return the series of a distribution, with one sample per value of the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:
-        """Series of a listener's attribute in kafka.server:type=socket-server-metrics."""
+        """Return the series of a listener's attribute in kafka.server:type=socket-server-metrics."""
 
     def attribute(self, type_name: str, attribute: str) -> Series:
-        """Series of an MBean with attributes and no name, such as
+        """Return the series of an MBean with attributes and no name, such as
         kafka.server:type=group-coordinator-metrics. If no rule matches, the exporter's default name applies.
         """
         return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
 
     @abstractmethod
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        """Series of quota use, such as kafka.server:type=Produce,user=U,client-id=C, with its labels."""
+        """Return the series and labels of quota use, such as kafka.server:type=Produce,user=U,client-id=C."""
 
     @abstractmethod
     def label(self, tag: str) -> str:
-        """Name of a label."""
+        """Return the name of a label."""
 
     def socket_label(self, tag: str) -> str:
-        """Name of a label of socket attributes."""
+        """Return the name of a label of socket attributes."""
         return self.label(tag)
 
     @property

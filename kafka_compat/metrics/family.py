@@ -34,11 +34,11 @@ class Labels:
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Labels:
-        """Labels sorted by name."""
+        """Create labels, sorted by name."""
         return cls(tuple(sorted(labels.items())))
 
     def with_number(self, name: str, number: int) -> Labels:
-        """Add a label to these labels (at least one). Fast, since it is called for each partition."""
+        """Return these labels (at least one) with an additional label. Optimized for many partitions."""
         found, value = Labels.__new__(Labels), str(number)
         found.pairs = ((name, value), *self.pairs)
         found.text = f'{{{name}="{value}",{self.text[1:]}'

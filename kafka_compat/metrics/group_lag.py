@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Lags reported by leaders in other processes; empty for a standalone broker."""
+    """Return the lags reported by leaders in other processes; empty for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -69,7 +69,6 @@ async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
 
 
 def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
-    """Partitions to query, by leader."""
     asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
     for coordinator in view.coordinators():
         for group_id in coordinator.group_ids():
@@ -95,7 +94,6 @@ async def _ask(
     asked: _Asked,
     found: dict[GroupPartition, RemoteLag],
 ) -> None:
-    """Add one leader's response to `found`."""
     behind: dict[tuple[TopicPartition, int], list[GroupPartition]] = defaultdict(list)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -130,7 +128,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """Timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
+    """Return the timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None
@@ -166,7 +164,7 @@ class _Known(NamedTuple):
     end_offset: int
     """End of the scanned range."""
     record: TimestampOffset | None
-    """None if there are only transaction markers up to `end_offset`."""
+    """The first record; None if the range contains only transaction markers."""
 
 
 class RecordTimes:
@@ -191,8 +189,8 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Timestamp of the first uncommitted record; None without uncommitted records; negative if the record
-        has no timestamp. Raises StorageError if the record cannot be read.
+        """Return the timestamp of the first uncommitted record, or None without uncommitted records. The
+        timestamp is negative if the record has none. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp
@@ -226,8 +224,8 @@ class GroupLags:
         self._remote = remote
 
     def at(self, group: str, topic: str, known: PartitionMetadata, committed: int) -> Steps[Lag]:
-        """The lag of a group with this committed offset. If another process leads the partition, the lag
-        refers to the offset that was committed at the time of the query.
+        """Return the lag of a group with this committed offset. If another process leads the partition, the
+        lag refers to the offset that was committed at the time of the query.
         """
         led = self._view.led(topic, known)
         if led is not None:

@@ -25,7 +25,7 @@ class Health:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
-        """The health routes."""
+        """Return the health routes."""
         return [
             Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
             Route(
@@ -56,7 +56,7 @@ async def _reasons(broker: Broker) -> list[str]:
 
 
 def reasons_against(services: BrokerServices) -> Steps[list[str]]:
-    """Reasons why a running broker is not ready to serve clients."""
+    """Return the reasons why a running broker is not ready to serve clients."""
     metadata, reasons = services.metadata, []
     if services.store.state is not SessionState.CONNECTED:
         reasons.append(f"its session with the metadata store is {services.store.state.name.lower()}")
@@ -74,7 +74,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
 
 
 def _not_taken_up(services: BrokerServices) -> Steps[int]:
-    """Number of this broker's replicas for which the controller has not sent a leader yet."""
+    """Return the number of this broker's replicas for which the controller has not sent a leader yet."""
     found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id

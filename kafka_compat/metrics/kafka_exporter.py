@@ -1,8 +1,8 @@
 """Metrics of topics and groups with the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a
 few more.
 
-As in kafka_exporter, a group has a sample for every partition of a topic with committed offsets; -1 for
-partitions without one. Unknown values, and sums that include them, are omitted.
+As in kafka_exporter, a group has a sample for every partition of a topic with committed offsets; -1 means
+no committed offset. Unknown values, and sums that include them, are omitted.
 
 All rows are collected in one pass, so that lags match the offsets; the families are created one by one.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.group_lag import GroupLags
 
 _AT_ONCE = 50
-"""Partitions between two yields, some 500 µs."""
+"""Partitions between two yields, about 500 µs."""
 
 NOT_COMMITTED: Final = -1
 
 
 class _Table:
     """Rows of samples: labels, and a value for each family in `columns`, which maps name suffixes to help
-    texts. A value None means no sample.
+    texts. A value of None means no sample.
     """
 
     def __init__(self, prefix: str, columns: Mapping[str, str]) -> None:

@@ -64,13 +64,13 @@ class LoopWatch:
         return max(time.monotonic() - self._began_s - (self.busy_s - self._busy_before_s), 0.0)
 
     def idle(self) -> float:
-        """Idle share of the loop's thread in the last minute, from 0 to 1."""
+        """Return the idle share of the loop's thread in the last minute, from 0 to 1."""
         first, now_s = self._seconds[0], time.monotonic()
         took_s = now_s - first.at_s
         return 1.0 if took_s <= 0 else min(max(1 - (self.busy_s - first.busy_s) / took_s, 0.0), 1.0)
 
     def rates(self) -> list[float]:
-        """Counters per second over the last minute."""
+        """Return the increase of each counter per second over the last minute."""
         first, counts = self._seconds[0], self._counted()
         took_s = time.monotonic() - first.at_s
         if took_s <= 0 or len(first.counts) != len(counts):

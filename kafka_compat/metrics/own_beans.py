@@ -23,11 +23,11 @@ _BOOTED: Final = Path("/proc/stat")
 
 def loop(watch: LoopWatch, beans: Beans) -> None:
     """Add the metrics of the event loop."""
-    beans.own("kafka_compat_loop_stalls_total", COUNTER, "How often the event loop stood still", watch.stalls)
+    beans.own("kafka_compat_loop_stalls_total", COUNTER, "Number of stalls of the event loop", watch.stalls)
     beans.own(
         "kafka_compat_loop_stall_seconds_total",
         COUNTER,
-        "For how long the event loop stood still, all stalls together",
+        "Total duration of the stalls of the event loop",
         watch.stalled_s,
     )
     beans.own(
@@ -49,7 +49,7 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
         beans.own(
             "kafka_compat_fetched_bytes_total",
             COUNTER,
-            "Bytes of records in answers, by the way from the file to the socket",
+            "Bytes of records in responses, by method of sending",
             value,
             {"way": way},
         )
@@ -67,7 +67,9 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """Read /proc; None on other systems. Call this in another thread: counting descriptors takes long."""
+    """Read /proc, or return None on other systems. Call this function in another thread, because counting
+    descriptors takes long.
+    """
     try:
         open_fds = len(os.listdir(_PROC / "fd"))
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()

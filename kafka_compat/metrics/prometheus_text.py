@@ -13,12 +13,12 @@ from kafka_compat.metrics.family import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _AT_ONCE: Final = 100
-"""Samples between two yields, some 100 µs."""
+"""Samples between two yields, about 100 µs."""
 _PIECE_CHARACTERS: Final = 1 << 16
 
 
 def text_of(families: Iterable[Family]) -> Iterator[str]:
-    """The text format, in chunks of several lines."""
+    """Yield the text format, in chunks of several lines."""
     for name, kind, about, samples in families:
         yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
         for some in batched(samples, _AT_ONCE):
@@ -26,7 +26,7 @@ def text_of(families: Iterable[Family]) -> Iterator[str]:
 
 
 def next_piece(text: Iterator[str]) -> Steps[bytes]:
-    """The next lines as bytes; empty at the end."""
+    """Return the next lines as bytes; empty at the end."""
     found: list[str] = []
     size = 0
     for some in text:

@@ -1,4 +1,4 @@
-"""Kafka's metrics of replicas: followers, moves between log directories, and single partitions.
+"""Kafka's metrics of replicas: followers, moves between log directories, and individual partitions.
 
 Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
 type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
@@ -40,7 +40,7 @@ class Fetching(NamedTuple):
 
 
 def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
-    """All replica fetchers."""
+    """Yield all replica fetchers."""
     for each in brokers:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
@@ -102,8 +102,8 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Each followed partition's lag in records at the leader's last response; with two followers in this
-    process, the greater lag.
+    """Return each followed partition's lag in records at the leader's last response. With two followers in
+    this process, return the greater lag.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
@@ -119,7 +119,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
 
 
 def _address(one: Fetching) -> dict[str, str]:
-    """The leader's address for brokers, in one label, as in the exporter's rules."""
+    """Return the leader's address for brokers, in one label, as in the exporter's rules."""
     services = one.each.services
     leader = services.metadata.brokers.get(one.leader_id)
     listener = services.config.inter_broker_listener
@@ -132,7 +132,7 @@ def _of(type_name: str, name: str) -> Bean:
 
 
 _AT_ONCE: Final = 100
-"""Partitions between two yields, some 100 µs."""
+"""Partitions between two yields, about 100 µs."""
 
 
 class Held(NamedTuple):
@@ -145,7 +145,7 @@ class Held(NamedTuple):
 
 
 def held_partitions(view: ClusterView) -> Steps[list[Held]]:
-    """All partitions with replicas in this process, with their labels."""
+    """Return all partitions with replicas in this process, with their labels."""
     found: list[Held] = []
     for topic in list(view.metadata.topics.values()):
         of_topic = Labels((("topic", topic.name),))
@@ -160,7 +160,7 @@ def held_partitions(view: ClusterView) -> Steps[list[Held]]:
 
 
 def partition_families(dialect: Dialect, partitions: list[Held]) -> Iterator[Family]:
-    """Families of partitions, one by one, with samples computed during serialization."""
+    """Yield the families of partitions one by one. Their samples are computed during serialization."""
     for bean, value in FAMILIES:
         (series,) = dialect.gauges(bean)
         yield Family(*series, bean.help, ((held.labels, value(held)) for held in partitions))

@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Time that responses queue: none, because they are written to the socket when complete."""
+"""Time that responses wait in a queue: always 0, because complete responses are written at once."""
 
 
 def _requests(name: str) -> Bean:
@@ -65,7 +65,6 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) 
 
 
 def _of_api(brokers: Sequence[RunningBroker], key: int) -> tuple[dict[int, int], dict[int, int]]:
-    """An API's requests by version, and its responses by error code."""
     versions: dict[int, int] = {}
     codes: dict[int, int] = {}
     for each in brokers:
@@ -175,6 +174,6 @@ def _add_quota(used: Used, beans: Beans) -> None:
 
 
 def _client(owner: Owner) -> dict[str, str]:
-    """Labels of a client; as in Kafka, empty labels are omitted."""
+    """Return the labels of a client. As in Kafka, empty labels are omitted."""
     user, client_id = owner
     return {tag: value for tag, value in (("user", user), ("client-id", client_id)) if value}

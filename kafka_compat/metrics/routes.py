@@ -9,7 +9,7 @@ from kafka_compat.metrics.scraper import Scraper
 
 
 def metrics_routes(scraper: Scraper) -> list[Route]:
-    """The routes for Prometheus."""
+    """Return the routes for Prometheus."""
 
     async def scraped(*, by_partition: bool) -> Answer:
         try:

@@ -32,7 +32,9 @@ class Scraper:
     """Scraper of this process's brokers, with their counters. Reads their state at the time of a scrape."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Create this on the event loop of the started brokers. `pushed`: metrics of clients, if enabled."""
+        """Create the scraper on the event loop of the started brokers. `pushed`: the clients' metrics, or
+        None.
+        """
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
@@ -64,14 +66,15 @@ class Scraper:
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
-        """The cluster as currently known to the brokers. Raises NoBrokerRuns."""
+        """Return the cluster as currently known to the brokers. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def families(
         self, view: ClusterView, *, by_partition: bool = True
     ) -> AsyncGenerator[Iterable[Family], None]:
-        """One scrape, a few families at a time, created on demand. Topics and groups are read before this
-        call returns. `by_partition=False` omits samples of single partitions and clients.
+        """Return one scrape as a generator of a few families at a time, which are created on demand. Topics
+        and groups are read before this call returns. `by_partition=False` omits samples of individual
+        partitions and clients.
         """
         async with self._scraping:
             remote = await remote_lags(view)
@@ -97,8 +100,8 @@ class Scraper:
             yield await finish(reported)
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
-        """Kafka's MBeans, except MBeans of single partitions. `by_partition=False` includes only some APIs,
-        and omits clients with quotas.
+        """Return Kafka's MBeans, except those of individual partitions. `by_partition=False` includes only
+        some APIs, and omits clients with quotas.
         """
         beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
         yield from request_beans.topics(brokers, beans)
@@ -125,7 +128,7 @@ class Scraper:
         return beans
 
     async def text(self, view: ClusterView, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
-        """One scrape in Prometheus's text format, in chunks of whole lines."""
+        """Return one scrape in Prometheus's text format, in chunks of whole lines."""
         return _pieces(view, await self.families(view, by_partition=by_partition))
 
 
@@ -140,7 +143,6 @@ async def _pieces(
 
 
 def _connections(brokers: Sequence[RunningBroker]) -> dict[tuple[str, str], int]:
-    """Numbers of connections opened and closed, by listener."""
     counts = {}
     for listener in sorted({listener for each in brokers for listener in each.server.bound}):
         opened = sum(each.server.accepted.get(listener, 0) for each in brokers)

@@ -1,13 +1,13 @@
 """Acceptance of connections on one listening socket, including when the process runs out of file descriptors.
 
 Rules
-1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of connections does not block the
-   event loop.
-2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would use a reserved
-   descriptor is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns
-   the lowest free number, so the number of a new connection shows how many are in use.
-3. When no descriptor is left, a spare one is released to accept the connection and close it. Rejecting a
-   client at once is better than leaving it in the backlog, and the event loop does not spin.
+1. At most ACCEPTS_MAX connections are accepted in succession, so that a flood of connections does not block
+   the event loop.
+2. Some descriptors are reserved for files (`reserved_descriptors`). If a connection would use a reserved
+   descriptor, it is closed at once, unless `make_room` can close cached files. The kernel assigns the lowest
+   free number, so the number of a new connection shows how many descriptors are in use.
+3. When no descriptor is left, a spare one is released in order to accept the connection and close it.
+   Rejecting a client at once is better than leaving it in the backlog, and the event loop does not spin.
 4. A shortage of descriptors is logged once per QUIET_S, with advice.
 """
 
@@ -30,22 +30,22 @@ QUIET_S = 30.0
 _RETRY_S = 0.1
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
-# The minimum recommended in Kafka's documentation.
+# The minimum number of descriptors that Kafka's documentation recommends.
 _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """The number of descriptors, out of `limit`, that are reserved for files."""
+    """Return how many of `limit` descriptors are reserved for files."""
     return min(max(limit // 8, 16), 1024)
 
 
 class Descriptors:
-    """The spare descriptor of a server, and the throttled warning when descriptors run out."""
+    """The spare descriptor of a server, and the rate-limited warning when descriptors run out."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes files if more than this many are open, and returns whether it closed any."""
+        """Closes cached files if more than the given number are open. Returns whether any was closed."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0
@@ -70,7 +70,7 @@ class Descriptors:
         self.give_spare()
 
     def allow(self, descriptor: int) -> bool:
-        """Whether a connection may have this descriptor."""
+        """Return whether a connection may use this descriptor."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
             return True
@@ -78,7 +78,7 @@ class Descriptors:
         return descriptor < limit - reserved or self.make_room(reserved)
 
     def refused(self, host: str) -> None:
-        """Log, at most once per QUIET_S, that connections are rejected, and why."""
+        """Log, at most once per QUIET_S, that connections are rejected and why."""
         self._refused += 1
         now_s = monotonic()
         if now_s - self._logged_s < QUIET_S:
@@ -99,7 +99,7 @@ class Descriptors:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket; `accepted(socket, peer)` takes over each one."""
+    """Accepts the connections of one listening socket, and passes each to `accepted(socket, peer)`."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Acceptor:
                     log.warning("Could not accept a connection: %s; retrying", error.strerror)
                     self._pause()
                     return
-                # All other errors mean that the connection ended before it was accepted.
+                # After any other error, the connection ended before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()

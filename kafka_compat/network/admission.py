@@ -2,14 +2,15 @@
 
 Rules
 1. When no slot is free for a new connection (max.connections of the broker or of the listener), the listener
-   stops accepting until a slot is free; clients wait in the backlog. With several listeners, the inter-broker
-   listener is exempt from the broker's limit: the longest-idle connection of another listener is closed
-   instead.
-2. When the rate of new connections exceeds max.connection.creation.rate of the broker or the listener, the
-   listener delays the last connection, and accepts others only afterwards (KIP-612).
+   stops accepting until a slot is free; clients wait in the backlog. If there are several listeners, the
+   inter-broker listener is exempt from the broker's limit: the connection of a different listener that has
+   been idle longest is closed instead.
+2. When the rate of new connections exceeds the limit of the broker or the listener
+   (max.connection.creation.rate), the listener delays the last connection, and accepts others only after it
+   (KIP-612).
 3. When the rate of new connections from one address exceeds its connection_creation_rate, they are accepted,
-   left unserved for the throttle time of the address, and closed.
-4. Connections beyond max.connections.per.ip of an address are closed at once.
+   but not served, and are closed after the throttle time of the address.
+4. Connections from an address beyond its limit (max.connections.per.ip) are closed at once.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Maximum number of connections delayed by rule 3, as they use descriptors; others are closed at once."""
+"""Maximum number of connections that rule 3 delays; each uses a descriptor. Others are closed at once."""
 _MAPPED = "::ffff:"
-"""The prefix of an IPv4 address on a dual-stack socket."""
+"""Prefix of an IPv4 address on a dual-stack socket."""
 
 
 UNLIMITED = 2**31 - 1
-"""The value of Kafka's settings for an unlimited rate or number of connections."""
+"""Value of Kafka's settings that means an unlimited rate or number of connections."""
 
 
 class Limits(NamedTuple):
     """Connection and memory limits of a server.
 
-    `frame_deadline_ms` limits how long a frame may stay unfinished: a client that stops after half a frame
-    would otherwise hold a buffer until connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` apply to all connections together (see budget.py). Listeners without a limit of
-    their own use the server's.
+    `frame_deadline_ms` limits how long a frame may stay incomplete: a client that stops in the middle of a
+    frame would otherwise occupy a buffer until connections.max.idle.ms. `request_memory_bytes` and
+    `answer_memory_bytes` apply to all connections together (see budget.py). Listeners without their own limit
+    use the server's.
     """
 
     request_max_bytes: int
@@ -64,12 +65,12 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """The limit set by a setting. As in Kafka, there is no limit if the value is not positive."""
+    """Return the limit for a setting's value. As in Kafka, a value that is not positive means no limit."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
 class Admission:
-    """Connection counts of a server, and the decisions based on them."""
+    """Connection counts of a server, and the decisions based on these counts."""
 
     def __init__(
         self,
@@ -78,8 +79,8 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` is created when the first rate is set. `note_refusal` is called with the address and reason
-        of a rejection.
+        """`rates` is created when the first rate limit is set. `note_refusal` is called with the address and
+        the reason of each rejection.
         """
         self.limits = limits
         self._rates = rates
@@ -89,17 +90,17 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Callbacks for when a slot may have become free."""
+        """Called when a slot may have become free."""
 
     def wait_ms(self, listener: str) -> int:
-        """Throttle time of the listener after a new connection (rule 2)."""
+        """Return the throttle time of the listener after a new connection (rule 2)."""
         rates = self._rates.made
         if rates is None:
             return 0
         return rates.wait_ms(listener, _now_ms(), with_broker=not self.is_protected(listener))
 
     def refused_ms(self, listener: str, host: str) -> int:
-        """Throttle time of an address before its connection is closed (rule 3); 0 if it is accepted."""
+        """Return the time before a connection from this address is closed (rule 3); 0 if it is accepted."""
         rates = self._rates.made
         if rates is None:
             return 0
@@ -107,7 +108,7 @@ class Admission:
         return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether this is the inter-broker listener of a broker with several listeners."""
+        """Return whether this is the inter-broker listener of a broker with several listeners."""
         return self._several and listener == self.limits.inter_broker_listener
 
     def has_slot(self, listener: str) -> bool:
@@ -118,11 +119,11 @@ class Admission:
         return self.is_protected(listener) or self.total < limits.connections_max
 
     def has_too_many(self) -> bool:
-        """Whether the connections exceed the broker's limit because inter-broker connections are exempt."""
+        """Return whether inter-broker connections, which are exempt, have exceeded the broker's limit."""
         return self.total > self.limits.connections_max
 
     def allows(self, host: str) -> bool:
-        """Whether the address may have another connection (rule 4)."""
+        """Return whether the address may have one more connection (rule 4)."""
         limits = self.limits
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
@@ -152,7 +153,7 @@ class Admission:
 
 
 class Door:
-    """Admission of one listener's connections. `hold` and `go_on` pause and resume its acceptor; `let_in`
+    """Admission of one listener's connections. `hold` and `go_on` stop and restart its acceptor; `let_in`
     takes over an admitted connection.
     """
 
@@ -224,7 +225,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # Ignore the error: the connection has just ended, so its options cannot be set.
+                # The connection has just ended, so its options cannot be set.
                 log.debug("Closed a connection during its setup: %s", error)
                 accepted.close()
 

@@ -1,20 +1,20 @@
-"""Memory budgets shared by all connections of a server: one for requests that are incomplete or not yet
-served, and one for responses that are not yet sent.
+"""Memory budgets shared by all connections of a server: one for requests that are incomplete or not served
+yet, and one for responses that are not sent yet.
 
 Rules of the request budget
-1. An unfinished frame that would exceed the budget waits in a queue; meanwhile the broker does not read from
-   its connection. Small requests (up to FIRST_BYTES) never wait.
-2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
-   complete. Unfinished frames that fill the budget therefore never block each other. At most one frame
-   exceeds the budget.
+1. An incomplete frame that would exceed the budget waits in a queue, and the broker does not read from its
+   connection. Small requests (up to FIRST_BYTES) never wait.
+2. The queue is first in, first out. When the budget is used up, only the frame at the head of the queue may
+   grow, until it is complete. Incomplete frames that fill the budget therefore never block each other, and at
+   most one frame exceeds the budget.
 3. While the budget is used up (`short`), connections receive little data at a time, so that bytes wait in the
-   kernel, and buffers are not kept for reuse.
+   kernel, and do not keep buffers for reuse.
 
 Rules of the response budget
-4. While more than the budget is unsent (`short`), a connection with unsent responses is not served, so that
-   clients that do not read their responses do not delay clients that do.
-5. At twice the budget (`full`) no connection is served until there is room. `relieve` makes room by closing
-   connections that have read none of their responses for STUCK_S, those with the most bytes first.
+4. While more than the budget is unsent (`short`), a connection with unsent responses is not served. Clients
+   that do not read their responses therefore do not delay clients that do.
+5. At twice the budget (`full`), no connection is served. `relieve` then closes connections that have read
+   none of their responses for STUCK_S, those with the most unsent bytes first.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""Time without reading responses after which rule 5 applies to a client."""
+"""Time after which rule 5 applies to a client that does not read its responses."""
 
 
 class WantsMemory(Protocol):
-    """An unfinished frame that waits for memory."""
+    """An incomplete frame that waits for memory."""
 
     @property
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Grow, and report the growth to the budget by `change`."""
+        """Allocate the memory, and report it to the budget with `change`."""
 
 
 class RequestBudget:
@@ -57,14 +57,14 @@ class RequestBudget:
         return self.used_bytes * 2 <= self.limit_bytes
 
     def change(self, by_bytes: int) -> None:
-        """Count memory that a connection allocated, or (negative) released."""
+        """Count memory that a connection has allocated or, if negative, released."""
         self.used_bytes += by_bytes
         self.short = self.used_bytes >= self.limit_bytes
         if by_bytes < 0 and self._line:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Return whether `who` may grow as wanted. If not, its `grant_memory` is called when it may."""
+        """Return whether `who` may grow now. If not, `who.grant_memory` is called when it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -100,7 +100,7 @@ class RequestBudget:
 
 
 class HoldsAnswers(Protocol):
-    """A connection, as the response budget sees it."""
+    """A connection, as used by the response budget."""
 
     @property
     def answer_bytes(self) -> int: ...
@@ -129,7 +129,7 @@ class AnswerBudget:
         self._on_full = on_full
 
     def change(self, by_bytes: int) -> None:
-        """Count response bytes that wait to be sent, or (negative) were sent."""
+        """Count response bytes that wait to be sent or, if negative, were sent."""
         self.used_bytes += by_bytes
         was_short, self.short = self.short, self.used_bytes > self.limit_bytes
         was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes
@@ -139,7 +139,7 @@ class AnswerBudget:
             self._call_soon(self._wake)
 
     def may_answer(self, who: HoldsAnswers) -> bool:
-        """Whether another request of `who` may be served. If not, its `go_on` is called when it may."""
+        """Return whether a request of `who` may be served. If not, `who.go_on` is called when it may."""
         if not self.short or (who.answer_bytes == 0 and not self.full):
             self._waiting.pop(who, None)
             return True
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """At twice the budget, close connections that do not read, and return their number."""
+        """At twice the budget, close connections that do not read, and return the number closed."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

@@ -2,19 +2,19 @@
 (output.py) in the order of the requests.
 
 Rules
-1. Requests are served one after the other within a turn (turns.py). Requests left at the end of the turn are
-   kept, and reading stops until they are served.
+1. Requests are served one after the other within a turn (turns.py). Requests that remain at the end of the
+   turn are kept, and reading stops until they are served.
 2. While a serial request (an `async def` handler) runs, later requests of the connection wait, as in Kafka: a
-   client that sends CreateTopics and then Metadata on one connection relies on it.
-3. A request is served only while the connection is below its limits for outstanding requests and unsent
-   response bytes, and while the response budget allows it (budget.py). No work is done for a client that does
+   client that sends CreateTopics and then Metadata on one connection relies on this order.
+3. A request is served only while the connection is below its limits for pending requests and unsent response
+   bytes, and while the response budget allows it (budget.py). Requests are not served for a client that does
    not read its responses.
 4. A request whose first bytes have arrived is read completely, as the request budget allows, even if serving
-   is paused. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which the connection was
+   is paused. Its deadline (kafka.compat.frame.timeout.ms) counts only the time during which the connection is
    read.
-5. While the connection is muted (KIP-219: its client exceeds a quota), later requests wait, and at most
-   FIRST_BYTES of them are read. A disconnection is detected at once if no further request is waiting,
-   otherwise when the mute ends or the idle timeout passes. A mute does not keep a connection alive.
+5. While the connection is muted because its client exceeds a quota (KIP-219), later requests wait, and at
+   most FIRST_BYTES of them are read. If no request is waiting, a disconnection is detected at once, otherwise
+   when the mute ends or the idle timeout passes. A mute does not keep a connection alive.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _MUTED: Final = 2
 
 
 class Connection:
-    """The connection of one client, created by Server for each accepted socket."""
+    """The connection of one client. The server creates it for an accepted socket."""
 
     def __init__(
         self, server: Host, listener_name: str, accepted: socket.socket, peer: Any, entrance: Entrance | None
     ) -> None:
-        """`entrance` is the listener's authentication, if it requires any."""
+        """`entrance` is the listener's authentication, or None if the listener requires none."""
         self.server = server
         self.listener_name = listener_name
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame. Replaced by another function until the client is authenticated."""
+        """Serves a frame. Replaced until the client is authenticated."""
         self.authentication: Exchange | None = None
         """The state of the client's SASL authentication, if the listener requires it."""
         self.session = Session(self)
@@ -72,12 +72,12 @@ class Connection:
             local_port=int(local[1]),
             session=self.session,
         )
-        """The client's identity, replaced by each authentication and change of client id."""
+        """The client's identity. Replaced when the client authenticates or changes its client ID."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
-        """Requests with later responses. They are canceled when the connection is closed."""
+        """Requests whose responses are not available yet. Closing the connection cancels them."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -87,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """While no request is served: _SERIAL, _MUTED, or both. Otherwise 0."""
+        """_SERIAL, _MUTED, or both, while requests must wait; otherwise 0."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -108,10 +108,10 @@ class Connection:
         )
         self.respond = self._output.respond
         """Sends the response to the current request."""
-        # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgement.
+        # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgment.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
-            # Let the buffer fit the CPU cache: if the kernel grows it, large fetches use twice the CPU.
+            # Use a buffer that fits the CPU cache. If the kernel grows it, large fetches use twice the CPU.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
 
@@ -119,8 +119,6 @@ class Connection:
     def principal(self) -> Principal:
         """The authenticated principal of the client."""
         return self.caller.principal
-
-    # --- requests
 
     def _on_readable(self) -> None:
         now_s = monotonic()
@@ -133,7 +131,7 @@ class Connection:
             turns.line_up(self, first=False)
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, at least one, and return whether more can be served now."""
+        """Serve requests until `until_s`, at least one. Return whether more can be served now."""
         if self._reader.unserved:
             return self._serve(now_s, until_s)
         if not self._reading:
@@ -142,7 +140,7 @@ class Connection:
         return self._read(now_s, until_s)
 
     def let_in(self, principal: Principal) -> None:
-        """Serve requests for this principal from now on, because the client is authenticated."""
+        """Serve requests for this principal, because the client is now authenticated."""
         self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
@@ -150,7 +148,7 @@ class Connection:
         self._reader.min_frame_bytes = 1
 
     def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
-        """Reject the client and serve no more requests. After a delay, which slows down password guessing,
+        """Reject the client, and serve no more requests. After a delay, which slows down password guessing,
         `answer` is called and the connection is closed.
         """
         self.server.refused(self, reason)
@@ -164,7 +162,7 @@ class Connection:
             self.close()
 
     def hold_out(self, dispatch: Callable[[Connection, memoryview], bool], frame_max_bytes: int) -> None:
-        """Pass frames of at most this size to `dispatch` until the client is authenticated."""
+        """Pass frames of at most `frame_max_bytes` to `dispatch` until the client is authenticated."""
         self.dispatch = dispatch
         self._reader.max_frame_bytes = frame_max_bytes
         self._reader.min_frame_bytes = 0
@@ -192,18 +190,18 @@ class Connection:
         reader.received(count)
         has_more = self._serve(now_s, until_s)
         tls = self._tls
-        # Read again, because bytes that TLS has already read from the socket cause no event.
+        # Continue reading: bytes that TLS has already read from the socket do not make the socket readable.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
-        """Serve the complete frames, and return whether more frames could be served now."""
+        """Serve the complete frames until `until_s`. Return whether more frames could be served now."""
         reader = self._reader
         output = self._output
         dispatch = self.dispatch
         has_more = False
         rest = True
         try:
-            # Check in detail only if something is waiting, because nearly always nothing is.
+            # Nearly always, nothing is waiting. Only check the limits if something is.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:
@@ -251,7 +249,7 @@ class Connection:
         return has_more
 
     def _account(self) -> None:
-        """Report the memory of this connection to the request budget, and request more if needed."""
+        """Report this connection's memory to the request budget, and request more memory if needed."""
         reader = self._reader
         budget = self._request_budget
         if not budget.keeps_spares:
@@ -283,13 +281,13 @@ class Connection:
         return self._reader.wants_bytes
 
     def grant_memory(self) -> None:
-        """Grow the unfinished frame, because the request budget has room for it."""
+        """Allocate memory for the incomplete frame, because the request budget has room for it."""
         self._reader.grow()
         self._charge()
         self.go_on()
 
     def begin_serial(self) -> None:
-        """Make later requests wait until `end_serial`."""
+        """Make later requests wait until `end_serial` is called."""
         self._held |= _SERIAL
 
     def end_serial(self) -> None:
@@ -297,7 +295,7 @@ class Connection:
         self.go_on()
 
     def mute(self, for_s: float) -> None:
-        """Delay later requests by this time, or until the end of the current mute if later (rule 5)."""
+        """Delay later requests for `for_s` seconds, or until a current mute ends if later (rule 5)."""
         until_s = monotonic() + for_s
         if self.closed or until_s <= self._muted_until_s:
             return
@@ -324,15 +322,13 @@ class Connection:
             self._account()
         self.go_on()
 
-    # --- responses
-
     def add_slot(self, slot: Slot) -> Slot:
-        """Reserve the place of the response to the current request, to be set by `complete`."""
+        """Reserve the position of the response to the current request. `complete` sets the response."""
         self._output.slots.append(slot)
         return slot
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request; None if the request expects none."""
+        """Set the response to an earlier request, or None if the request expects none."""
         if not self.closed:
             self._output.complete(slot, parts)
             if not self._reading:
@@ -344,7 +340,7 @@ class Connection:
 
     @property
     def answer_bytes(self) -> int:
-        """The number of response bytes that wait in memory."""
+        """Number of response bytes that wait in memory."""
         return self._output.memory_bytes
 
     @property
@@ -352,10 +348,8 @@ class Connection:
         """The time when the client last read response bytes that had waited."""
         return self._output.taken_s
 
-    # --- flow and end
-
     def _limits_hold(self, part: int = 1) -> bool:
-        """Whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
+        """Return whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part
@@ -380,7 +374,7 @@ class Connection:
             self._clock_stopped_s = 0.0
 
     def go_on(self) -> None:
-        """Resume after an event for which this connection may be waiting."""
+        """Continue after an event for which this connection may have waited."""
         if self.closed:
             return
         if self._closing:
@@ -405,16 +399,16 @@ class Connection:
 
     @property
     def active_s(self) -> float:
-        """The time when bytes were last received, or sent after waiting."""
+        """The time when bytes were last received, or sent after they had waited."""
         return max(self.last_active_s, self._output.taken_s)
 
     def frame_is_late(self, now_s: float, deadline_s: float) -> bool:
-        """Whether a frame took longer than `deadline_s`, counting only the time in which it was read."""
+        """Return whether a frame has taken longer than `deadline_s`, counting only the time of reading."""
         started_s = self.frame_started_s
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Whether this connection uses request memory that others wait for, while its client is inactive."""
+        """Return whether other connections wait for the memory of this one, whose client is inactive."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
@@ -449,12 +443,12 @@ class Connection:
             self.abort()
 
     def connection_lost(self) -> None:
-        """Clean up after the connection is closed by either side."""
+        """Clean up after the connection was closed by either side."""
         if self._mute_ends is not None:
-            # Cancel the timer, because it may have hours to run.
+            # The timer may still have hours to run.
             self._mute_ends.cancel()
         self._output.clear()
-        # Release the buffers, even if other code still refers to the connection.
+        # Release the buffers, because other code may still refer to the connection.
         self._reader.close()
         self._socket.close()
         while self.parked:

@@ -1,7 +1,7 @@
-"""Decode each frame, call its API, and encode the responses in the order of the requests.
+"""Decoding of frames, calls to their APIs, and encoding of the responses in the order of the requests.
 
-An available response is sent at once; a later response (Deferred) has a slot among the connection's
-responses. An invalid frame closes its connection, as in Kafka; the process continues.
+If a response is available, it is sent at once; a later response (Deferred) has a slot among the connection's
+responses. An invalid frame closes its connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
-"""Size of key, version, correlation ID, and the length of the following client ID."""
+"""Size of the key, version, correlation ID, and length of the following client ID."""
 SHORT_HEADER_BYTES: Final = 8
-"""Like HEADER_BYTES, but without a client ID."""
+"""Size of the header without a client ID."""
 
 
 class AwaitedSlot(Slot):
-    """The slot of a later response, and the data needed to encode the response."""
+    """The slot of a response that is not available yet, and the data needed to encode it."""
 
     __slots__ = ("_dispatcher", "api", "connection", "correlation_id", "version")
 
@@ -89,8 +89,8 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: the response to an unknown version is in version 0, so that the client can choose
-                # another version.
+                # KIP-511: respond to an unknown version in version 0, so that the client can choose a known
+                # version.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not supported")
@@ -118,7 +118,7 @@ class Dispatcher:
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
-        # Inlined code of `_answer` for an available response, for speed.
+        # For speed, the code of `_answer` for an available response is repeated here.
         try:
             parts = api.encode(version, correlation_id, response)
         except TooLong:
@@ -130,7 +130,7 @@ class Dispatcher:
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
-        """The response to a request rejected for this reason; None if there is none."""
+        """Return the response to a request rejected for this reason, or None if it expects no response."""
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -156,7 +156,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Serve a request that is decoded in the codec's thread. Meanwhile, its frame counts as unserved."""
+        """Serve a request that the codec's thread decodes. Until then, its frame counts as unserved."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)
@@ -180,12 +180,10 @@ class Dispatcher:
         else:
             deferred.complete(result)
 
-    # --- responses
-
     def _answer(
         self, connection: Connection, api: Api, version: int, correlation_id: int, result: Any
     ) -> bool:
-        """Respond to the current request. Return False if its connection must be closed."""
+        """Respond to the current request. Return False if the connection must be closed."""
         if result is None:
             return True
         if isinstance(result, Deferred):
@@ -243,7 +241,7 @@ class Dispatcher:
             deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
-        """Encode in the codec's thread. Meanwhile, later responses wait, but later requests are served."""
+        """Encode a response in the codec's thread. Later responses wait, but later requests are served."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:
@@ -271,7 +269,7 @@ def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
 
 
 def _kept(frame: memoryview) -> memoryview:
-    """A frame that stays valid when its connection receives again: a copy, unless the frame is larger than
-    the buffers that connections reuse.
+    """Return a frame that stays valid when its connection receives more data: a copy, unless the frame is
+    larger than the buffers that connections reuse.
     """
     return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))

@@ -1,12 +1,12 @@
 """TLS and SASL authentication, as required by a listener before it serves a client's requests.
 
 Rules
-1. Until a client is authenticated, its frames go to `dispatch` here, which serves only ApiVersions,
-   SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
+1. Until a client is authenticated, its frames are passed to `dispatch` here, which serves only ApiVersions,
+   SaslHandshake and SaslAuthenticate, in this order, of at most sasl.server.max.receive.size bytes.
 2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
    handshake.
-3. Frames of a session with a limited lifetime continue to pass through `dispatch`; after the session expires,
-   only a new handshake is served.
+3. If the session has a limited lifetime, its frames continue to pass through `dispatch`. After the session
+   has expired, only a new handshake is served.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """TLS of a listener. `context` returns the current context; `refusal` the reason to close a connection
-    after its handshake, if any; `principal_of` the principal of a certificate (DER) or of None.
+    """TLS of a listener. `context` returns the current context, `refusal` the reason to close a connection
+    after its handshake (None: accept it), and `principal_of` the principal for a certificate (DER) or for no
+    certificate.
     """
 
     context: Callable[[], ssl.SSLContext]
@@ -53,7 +54,7 @@ class SaslTerms(NamedTuple):
 
 
 class SaslAuthentication:
-    """SASL authentication of one client; see api.caller.Authentication."""
+    """SASL authentication of one client. Implements api.caller.Authentication."""
 
     def __init__(self, entrance: ListenerEntrance, connection: Connection, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -61,7 +62,7 @@ class SaslAuthentication:
         self._connection = connection
 
     def passed(self) -> None:
-        """Complete the exchange, and serve later requests for the authenticated principal."""
+        """Complete the authentication, and serve later requests for the authenticated principal."""
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
@@ -78,7 +79,7 @@ class ListenerEntrance:
         self._sasl = sasl
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """The object that replaces the new connection's socket, if any (TLS)."""
+        """Return the TLS socket that replaces the new connection's socket, or None without TLS."""
         connection.frame_started_s = monotonic()
         if self._sasl is not None:
             exchange = connection.authentication = self._sasl.new_exchange()
@@ -124,7 +125,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame of an unauthenticated client or an expiring session. False: close the connection."""
+        """Serve a frame before authentication or in an expiring session. False: close the connection."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

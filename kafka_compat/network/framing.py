@@ -1,17 +1,17 @@
-"""Split a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
+"""Splitting of a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
 
 No I/O. The caller requests a buffer to receive into (`writable`), reports the number of bytes read
 (`received`), and takes frames (`next_frame`) until none is left.
 
 Rules
-1. Reads go to a scratch buffer that all connections of a server share, because most reads end on a frame
-   boundary: complete frames in it are views of it. Only bytes that must outlive the turn are copied: the head
-   of an unfinished frame, or frames to be served later (`keep_unserved`).
-2. An unfinished frame grows with the bytes received, never with the size announced: its buffer holds at most
-   4 KiB more than twice the bytes received. `wants_bytes` returns the memory needed next, so that the owner
-   can let the frame wait; `writable` grows the buffer unconditionally.
-3. A connection that sends large frames keeps its buffer for the next one, up to 4 MiB: fresh pages cost more
-   than the copy.
+1. Bytes are read into a scratch buffer that all connections of a server share. Most reads end at the end of a
+   frame, so that complete frames can be views of the buffer. Only bytes that must be kept after the turn are
+   copied: the start of an incomplete frame, or frames to be served later (`keep_unserved`).
+2. An incomplete frame grows with the bytes received, never with the size announced: its buffer is at most 4
+   KiB larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the owner can
+   make the frame wait; `writable` grows the buffer in any case.
+3. A connection that sends large frames keeps its buffer, up to 4 MiB, for the next frame, because allocating
+   new memory pages takes longer than the copy.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SIZE: Final = Struct(">i")
 SCRATCH_BYTES: Final = 256 * 1024
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
-"""The initial buffer of an unfinished frame."""
+"""Initial buffer size of an incomplete frame."""
 
-# Limit one step of growth, so that it takes at most a millisecond or two.
+# Limit each step of growth, so that it takes at most one or two milliseconds.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
 
 class InvalidFrame(Exception):
-    """The size prefix is not positive or exceeds the limit: the peer speaks a different protocol, or needs a
-    larger limit. `prefix` contains the four bytes.
+    """Raised if the size prefix is not positive or exceeds the limit: the peer uses a different protocol, or
+    needs a larger limit. `prefix` contains the four bytes.
     """
 
     def __init__(self, size_bytes: int, max_frame_bytes: int) -> None:
@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """The frames of one connection. A frame is a view that is valid until the next call of `writable`."""
+    """Reads the frames of one connection. A frame is a view, valid until the next call of `writable`."""
 
     __slots__ = (
         "_end",
@@ -64,23 +64,21 @@ class FrameReader:
         self.min_frame_bytes = 1
         """Minimum frame size; 0 during authentication, because a GSSAPI token may be an empty frame."""
         self.held_bytes = 0
-        """Memory of this connection alone, excluding the shared scratch buffer."""
+        """Memory used by this connection alone, without the shared scratch buffer."""
         self._scratch = scratch
-        # The bytes being split: source[position:end], in the scratch buffer or a copy of its rest.
+        # The bytes to split: source[position:end], in the scratch buffer or a copy of its unserved part.
         self._source = scratch
         self._position = 0
         self._end = 0
-        # The unfinished frame with its size prefix, once source is used up: partial[:filled] of `need` bytes.
+        # The incomplete frame with its size prefix, after the source: partial[:filled] of `need` bytes.
         self._partial: bytearray | None = None
         self._filled = 0
         self._need = 0
         self._given = memoryview(b"")
         self._spare: bytearray | None = None
 
-    # --- receiving
-
     def writable(self) -> memoryview:
-        """The buffer for the next bytes of the stream. Must not be called while frames are unserved."""
+        """Return the buffer for the next bytes of the stream. Call it only when no frames are unserved."""
         partial = self._partial
         if partial is None:
             return self._scratch
@@ -99,22 +97,22 @@ class FrameReader:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether a frame has been partly received."""
+        """Whether a frame has been received in part."""
         return self._partial is not None and self._filled < self._need
 
     @property
     def wants_bytes(self) -> int:
-        """Memory that the unfinished frame needs before it can receive more; 0 if it has room."""
+        """Memory that the incomplete frame needs before it can receive more; 0 if it has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
         return self._step_bytes(len(partial))
 
     def grow(self) -> None:
-        """Allocate the memory that the unfinished frame needs."""
+        """Allocate the memory that the incomplete frame needs."""
         partial = self._partial
         assert partial is not None
-        # An existing view would keep the buffer from growing in place.
+        # Release the view, because a bytearray with views cannot grow.
         self._given.release()
         step_bytes = self._step_bytes(len(partial))
         partial += _ZEROS[:step_bytes]
@@ -124,15 +122,13 @@ class FrameReader:
         doubled_bytes = max(FIRST_BYTES, min(capacity_bytes, _STEP_BYTES_MAX))
         return min(self._need - capacity_bytes, doubled_bytes)
 
-    # --- splitting
-
     @property
     def unserved(self) -> bool:
         """Whether received bytes, even part of a frame, wait for `next_frame`."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
-        """The body of the next complete frame; None if there is none. Raises InvalidFrame."""
+        """Return the body of the next complete frame, or None. Raises InvalidFrame."""
         position = self._position
         left = self._end - position
         if left >= 4:
@@ -157,9 +153,9 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy the bytes not yet returned by `next_frame`, so that others may use the scratch buffer."""
+        """Copy the bytes that `next_frame` has not returned yet, because others reuse the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
-            # Do not convert to bytes, because appending a batch modifies the frame in place.
+            # The copy must be mutable, because appending a batch modifies the frame in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
             self._position, self._end = 0, len(self._source)
             self.held_bytes += self._end
@@ -171,7 +167,7 @@ class FrameReader:
             self._spare = None
 
     def close(self) -> None:
-        """Release all memory. No more bytes can be received."""
+        """Release all memory. After that, no bytes can be received."""
         self.release_spare()
         self._partial = None
         self._position = self._end = 0
@@ -193,7 +189,7 @@ class FrameReader:
                 self.release_spare()
             partial = bytearray(min(need, max(len(head), FIRST_BYTES)))
             self.held_bytes += len(partial)
-        # Write through a view, because a bytearray would copy the bytes first.
+        # Write through a view: assigning to a slice of a bytearray would copy the bytes first.
         with memoryview(partial) as view:
             view[: len(head)] = head
         self._partial = partial
@@ -203,7 +199,7 @@ class FrameReader:
     def _finish(self, partial: bytearray) -> memoryview | None:
         self._partial = None
         if self._need == 4:
-            # The size prefix, which arrived in parts, is complete.
+            # The size prefix arrived in parts and is now complete.
             self.held_bytes -= 4
             size = _SIZE.unpack_from(partial)[0]
             if size < self.min_frame_bytes or size > self.max_frame_bytes:

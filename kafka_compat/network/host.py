@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.exchange import Exchange
 
 Connection: TypeAlias = Any
-"""A network.connection.Connection. That module imports this one."""
+"""A network.connection.Connection, which cannot be imported here because its module imports this one."""
 
 
 class Host(Protocol):
-    """The server as its connections use it."""
+    """The server, as used by its connections."""
 
     loop: asyncio.AbstractEventLoop
     limits: Limits
@@ -32,22 +32,22 @@ class Host(Protocol):
     dispatch: Callable[[Connection, memoryview], bool]
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Log the invalid first bytes of a peer."""
+        """Log the invalid first bytes that a peer sent."""
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Log the reason that a client was rejected."""
+        """Log why a client was rejected."""
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of this address and the reason, for the status displays."""
+        """Record the rejection of an address and the reason, for the status displays."""
 
     def forget(self, connection: Connection) -> None: ...
 
 
 class Entrance(Protocol):
-    """The authentication that a listener requires of its clients."""
+    """The authentication that a listener requires from its clients."""
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """The object that replaces the new connection's socket, if any (TLS)."""
+        """Return the TLS socket that replaces the new connection's socket, or None without TLS."""
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
         """Record that a client has authenticated by SASL."""

@@ -1,12 +1,12 @@
-"""Output queue of one connection: responses on their way to the socket, in the order of the requests.
+"""Output queue of one connection: responses that are written to the socket in the order of the requests.
 
 Rules
 1. Responses are sent in the order of their requests, as the protocol requires, regardless of the order in
-   which they become ready. A later response has a slot, and a ready slot waits for all earlier ones.
+   which they become available. A later response has a slot; it waits until all earlier slots are filled.
 2. One queue owns all writes. Bytes that the socket accepts at once never enter the queue. File slices are
-   sent by sendfile if the socket is plain text; nothing overtakes a half-sent part.
-3. All unsent bytes are counted in `unsent_bytes`; unsent bytes in memory also in `memory_bytes` and in the
-   server's response budget.
+   sent by sendfile if the socket is plain text; no part is sent before the previous one is complete.
+3. `unsent_bytes` counts all unsent bytes. `memory_bytes` and the server's response budget count those that
+   are in memory.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kafka_compat.storage.segments.segment import FileSlice
 
 # Maximum size of a part in memory that is joined with adjacent parts.
 _JOINED_BYTES_MAX: Final = 64 * 1024
-# Responses to requests that arrived together are sent together, up to this size.
+# Responses to requests that arrived together are sent together. This is the maximum number of parts.
 _BATCH_PARTS_MAX: Final = 64
 # Serve other connections after this many bytes, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Slot:
-    """The place of one pending response in the order of responses."""
+    """The position of one pending response in the order of responses."""
 
     __slots__ = ("done", "parts")
 
@@ -46,7 +46,7 @@ class Slot:
 
 class Output:
     """The output queue of one connection. `on_sent` is called when waiting bytes have been sent, and
-    `on_failure` after an error of the socket or a file.
+    `on_failure` after an error of the socket or of a file.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Output:
         self.unsent_bytes = 0
         self.memory_bytes = 0
         self.slots: deque[Slot] = deque()
-        """Requests whose responses have not been queued yet."""
+        """Requests whose responses are not in the queue yet."""
         self.taken_s = 0.0
         """The time when the client last read bytes that had waited, or when bytes began to wait."""
         self._loop = loop
@@ -96,8 +96,6 @@ class Output:
     def all_sent(self) -> bool:
         return not self._queue
 
-    # --- in the order of requests
-
     def respond(self, parts: list[Part]) -> None:
         """Send the response to the current request."""
         if self.slots:
@@ -112,9 +110,9 @@ class Output:
             self._send(parts)
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """Set the response to an earlier request; None if the request expects none."""
+        """Set the response to an earlier request, or None if the request expects none."""
         if slot.done:
-            return  # `drop_later` dropped this response.
+            return  # The response was dropped by `drop_later`.
         slot.done = True
         slot.parts = parts
         slots = self.slots
@@ -137,7 +135,7 @@ class Output:
             self._send(ready)
 
     def drop_later(self, slot: Slot) -> None:
-        """Drop the responses to all requests after that of `slot`."""
+        """Drop the responses to all requests after the request of `slot`."""
         slots = self.slots
         while slots and slots[-1] is not slot:
             dropped = slots.pop()
@@ -145,14 +143,12 @@ class Output:
                 self._count(dropped.parts, -1)
             dropped.done = True
 
-    # --- batches
-
     def begin_batch(self) -> None:
-        """Collect responses until `end_batch`, to send them in a single system call."""
+        """Collect responses until `end_batch` is called, to send them with a single system call."""
         self._batch = []
 
     def send_large_batch(self) -> None:
-        """If the batch is large, send it and begin the next one."""
+        """If the batch is large, send it and begin a new batch."""
         batch = self._batch
         if batch and (len(batch) > _BATCH_PARTS_MAX or _size_of(batch[-1]) > _JOINED_BYTES_MAX):
             self.end_batch()
@@ -163,8 +159,6 @@ class Output:
         self._batch = None
         if batch:
             self._send(batch)
-
-    # --- sending
 
     def _send(self, parts: list[Part]) -> None:
         if self._queue:
@@ -182,7 +176,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # Fail, because the size was already sent. The client must retry.
+                        # The size was already sent, so the connection must be closed. The client retries.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue
@@ -201,7 +195,7 @@ class Output:
             self._write(b"".join(small))
 
     def _write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes if the queue is empty, and queue those that the socket does not accept at once."""
+        """Send bytes if the queue is empty. Queue the bytes that the socket does not accept at once."""
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -222,7 +216,7 @@ class Output:
     def _enqueue(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, FileSlice):
-                # A waiting file slice uses no memory, so count only buffered bytes.
+                # Drop the data of waiting file slices, so that they use no memory.
                 part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)
@@ -242,7 +236,7 @@ class Output:
             self._budget.change(sign * memory_bytes)
 
     def _drain(self) -> None:
-        """Send as much as the socket accepts. Called again when the socket is writable."""
+        """Send as much as the socket accepts. Called again when the socket becomes writable."""
         queue = self._queue
         unsent_before = self.unsent_bytes
         try:
@@ -277,7 +271,7 @@ class Output:
             sent = self._socket.send(memoryview(part)[self._head_sent_bytes :])
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Counted only now, because the whole part stays in memory until its last byte is sent.
+        # Update the counts only now, because the whole part stays in memory until its last byte is sent.
         self.memory_bytes -= size_bytes
         self._budget.change(-size_bytes)
         self._next_part()
@@ -288,17 +282,17 @@ class Output:
             position = part.position + self._head_sent_bytes
             sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
             if sent == 0:
-                # Fail, because the frame cannot be completed. The client must retry.
+                # The frame cannot be completed, so the connection must be closed. The client retries.
                 raise EOFError("a segment ended before the announced slice")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Set the option again to send the last segment, which sendfile may hold back: otherwise it waits for
-        # the client's delayed acknowledgement, some 40 ms.
+        # Set the option again to send the last segment. After sendfile, it might otherwise wait about 40 ms
+        # for the client's delayed acknowledgment.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._next_part()
 
     def _send_read_slice(self, part: FileSlice) -> None:
-        """Like `_send_slice`, for sockets that transform bytes (TLS). Bytes that waited are read again."""
+        """Send a slice on a socket that transforms bytes (TLS). Bytes not accepted are read again."""
         while self._head_sent_bytes < part.size_bytes:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
@@ -323,12 +317,12 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
-        # Break the reference cycle: these callbacks refer to the connection, which refers to this object.
+        # Break a reference cycle: the callbacks refer to the connection, which refers to this object.
         self._on_sent = self._on_failure = _ignore
 
 
 def _ignore(*_: object) -> None:
-    """Ignores the callbacks of an output whose connection is closed."""
+    """Ignore the callbacks of an output whose connection is closed."""
 
 
 def _size_of(part: Part) -> int:

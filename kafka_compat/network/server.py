@@ -1,4 +1,4 @@
-"""The server of all listeners: accepts connections, and closes those that are idle, late or hold memory."""
+"""Server of all listeners: accepts connections, and closes those that are idle, late, or block memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
 """Maximum number of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# Maximum time that requests may stay unfinished or unserved while others wait for their memory.
+# Maximum time for which requests may be incomplete or unserved while others wait for their memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""Returns the response to a frame that is rejected for the given reason; None for no response."""
+"""Returns the response to a frame that is rejected for the given reason, or None for no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -57,20 +57,20 @@ def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> 
 
 
 class Server:
-    """Accepts connections on every listener and hands their frames to `dispatch`."""
+    """Accepts connections on every listener, and passes their frames to `dispatch`."""
 
     dispatch: Callable[[Connection, memoryview], bool]
-    """Serves a frame; returns whether the connection stays open."""
+    """Serves a frame. Returns whether the connection stays open."""
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` is used if it has been created."""
+        """`rates` is used only after it has been created."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """Authentication by listener name. Other listeners serve clients without authentication."""
+        """Authentication for each listener name. Other listeners serve clients without authentication."""
         # Use sendfile on Linux only, because os.sendfile has different limits on macOS.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
@@ -79,9 +79,9 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
-        """Host and port by listener name: the configured host, and the actual port instead of 0."""
+        """Maps listener names to the configured host and the actual port, even if port 0 is configured."""
         self.accepted: dict[str, int] = {}
-        """The number of connections accepted by each listener, including closed ones."""
+        """Number of connections that each listener has accepted, including closed ones."""
         self.authentications = Authentications()
         self._admission: Admission
         self._doors: list[Door] = []
@@ -90,7 +90,7 @@ class Server:
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self.refusals: Refusals | None = None
-        """Recent rejections; None if they are not recorded."""
+        """Recent rejections; None if rejections are not recorded."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
@@ -102,10 +102,10 @@ class Server:
             family = socket.AF_INET
         address: tuple[str, int]
         if listener.host:
-            # Pass bytes, because text would load the large codec for internationalized names.
+            # Pass ASCII names as bytes. Text would load Python's large codec for internationalized names.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            # Use the first IPv4 address of a name with both kinds of addresses, as Java does.
+            # If a name has both kinds of addresses, use the first IPv4 address, as Java does.
             family, _, _, _, bind_to = min(found, key=lambda each: each[0] != socket.AF_INET)
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Set it here, because accepted sockets inherit it; later, it would not affect the initial window.
+            # Set the size here: accepted sockets inherit it, and the initial window ignores a later change.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)
@@ -127,18 +127,18 @@ class Server:
     def _note_bound(self, listener: Listener, listening: socket.socket) -> None:
         host, port = listening.getsockname()[:2]
         if host not in EVERY_INTERFACE:
-            # Keep the configured name, because certificates are issued for it and clients resolve it.
+            # Keep the configured name: certificates are issued for it, and clients resolve it.
             host = listener.host
         self.bound[listener.name] = (host, port)
 
     def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
-        """Listen on the sockets that `give_up_sockets` of another server returned, instead of `bind`."""
+        """Listen on the sockets that `give_up_sockets` of another server returned. Replaces `bind`."""
         for listener, listening in sockets:
             self._sockets.append((listener, listening))
             self._note_bound(listener, listening)
 
     def give_up_sockets(self) -> list[tuple[Listener, socket.socket]]:
-        """Stop accepting, and return the listening sockets, in whose backlogs new clients wait."""
+        """Stop accepting connections, and return the listening sockets. New clients wait in the backlogs."""
         for acceptor in self._acceptors:
             acceptor.let_go()
         self._acceptors.clear()
@@ -148,8 +148,8 @@ class Server:
     async def start(
         self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
     ) -> None:
-        """Accept connections on all bound listeners, including those in the backlog, and serve their frames
-        by `dispatch`.
+        """Accept connections on all bound listeners, including connections in the backlog, and serve their
+        frames with `dispatch`.
         """
         self.dispatch = dispatch
         self.refusal = refusal
@@ -182,14 +182,14 @@ class Server:
             connection.close()
 
     def pause(self) -> None:
-        """Stop accepting connections and serving requests until `resume`; clients wait."""
+        """Stop accepting connections and serving requests until `resume` is called. Clients wait."""
         for acceptor in self._acceptors:
             acceptor.hold()
         for connection in self.connections:
             connection.mute(_PAUSE_MAX_S)
 
     def resume(self) -> None:
-        """Accept and serve again after `pause`."""
+        """Resume accepting connections and serving requests."""
         for acceptor in self._acceptors:
             acceptor.go_on()
         for connection in self.connections:
@@ -228,19 +228,18 @@ class Server:
 
     @property
     def tls_scratch(self) -> memoryview:
-        """The receive buffer shared by all TLS connections."""
+        """The receive buffer that all TLS connections share."""
         if self._tls_scratch is None:
             self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
         return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Log the invalid first bytes of a peer."""
         self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
         if self.refusals is not None:
             self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Log the reason that a client was rejected."""
+        """Log why a client was rejected."""
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
@@ -249,7 +248,7 @@ class Server:
         self.note_refusal(host, f"rejected on listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of this address and the reason, for the status displays."""
+        """Record the rejection of an address and the reason, for the status displays."""
         if self.refusals is not None:
             self.refusals.note(host, reason)
 
@@ -287,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """The next connections to check. With 10,000 connections, each is checked every ten intervals."""
+        """Return the next connections to check. If there are 10,000, each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

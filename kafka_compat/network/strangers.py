@@ -20,17 +20,17 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class Strangers:
-    """Logs about peers: each line once per QUIET_S and address, at most TEXTS_MAX different lines."""
+    """Rate-limited warnings about rejected peers, each logged once per address within QUIET_S seconds."""
 
     def __init__(self) -> None:
         self._logged: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
-        """Log the bytes that the peer at `host` sent in place of a request size."""
+        """Log the bytes that a peer sent in place of a request size."""
         self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
-        """Log a message about the peer at `host`, unless it was just logged."""
+        """Log a message about the peer at `host`, unless the message was logged recently."""
         since_s, texts = self._logged.get(host, (-QUIET_S, set()))
         if now_s - since_s >= QUIET_S:
             if len(self._logged) >= _REMEMBERED_MAX:
@@ -43,7 +43,7 @@ class Strangers:
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:
-    """The protocol that the four bytes suggest, and advice."""
+    """Return the protocol that the four bytes suggest, and advice."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
             "this looks like a TLS handshake, but the listener uses plain text: set "
@@ -64,7 +64,7 @@ _TEXT_MAX: Final = 500
 
 
 class Refused(NamedTuple):
-    """A rejection of one host for one reason, and the number of `times` that it occurred."""
+    """A rejection of one host for one reason, and the number of times that it occurred."""
 
     host: str
     reason: str
@@ -74,12 +74,12 @@ class Refused(NamedTuple):
 
 
 class Refusals:
-    """The last KINDS_MAX different rejections. `now_ms` is the time of day."""
+    """The last KINDS_MAX different rejections. `now_ms` returns the time of day."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[tuple[str, str], Refused] = {}
-        """Rejections in the order of their last occurrence, the latest last."""
+        """Rejections in the order of their last occurrence, the latest one last."""
 
     def note(self, host: str, reason: str) -> None:
         """Record the rejection of an address."""
@@ -93,7 +93,7 @@ class Refusals:
         self._known[host, reason] = Refused(host, reason, now_ms, now_ms, 1)
 
     def last(self) -> list[Refused]:
-        """All recorded rejections, the latest first."""
+        """Return all recorded rejections, the latest one first."""
         return list(reversed(self._known.values()))
 
 
@@ -101,23 +101,21 @@ PASSED: Final = "successful-authentication"
 PASSED_AGAIN: Final = "successful-reauthentication"
 FAILED: Final = "failed-authentication"
 FAILED_AGAIN: Final = "failed-reauthentication"
-"""Kafka's names. A reauthentication is one on an already authenticated connection (KIP-368)."""
+"""Kafka's names. A reauthentication takes place on an authenticated connection (KIP-368)."""
 
 
 class Authentications:
-    """Counts of successful and failed authentications by TLS or SASL since the broker's startup. Listeners
-    without security have none.
+    """Counts of successful and failed authentications with TLS or SASL since the broker started. Listeners
+    without security have no counts.
     """
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
         self.expired = 0
-        """Connections closed because their session had expired."""
+        """Number of connections closed because their session had expired."""
 
     def count(self, listener: str, kind: str) -> None:
-        """Count one authentication."""
         self._counts[listener, kind] = self._counts.get((listener, kind), 0) + 1
 
     def of(self, listener: str, kind: str) -> int:
-        """The number of authentications."""
         return self._counts.get((listener, kind), 0)

@@ -1,13 +1,13 @@
 """TLS over a connected socket, with the interface of a plain socket.
 
 Rules
-1. OpenSSL works on two memory buffers, never on the socket: one system call moves all available bytes, while
-   `ssl.SSLSocket` needs two for each record of 16 KiB.
+1. OpenSSL works on two memory buffers, never on the socket: a single system call moves all available bytes,
+   while `ssl.SSLSocket` needs two for each record of 16 KiB.
 2. The handshake is driven by reads: `recv_into` returns no data until it is complete.
-3. Encrypted bytes are sent before anything else is encrypted. `send` reports bytes as sent when all of their
-   ciphertext has reached the kernel; until then it raises BlockingIOError, and must be called again with the
-   same bytes.
-4. A peer that causes responses (key updates) but does not read them is disconnected above UNSENT_BYTES_MAX.
+3. Encrypted bytes are sent before any other bytes are encrypted. `send` reports bytes as sent when all of
+   their ciphertext has been passed to the kernel. Until then it raises BlockingIOError, and must be called
+   again with the same bytes.
+4. A peer that requests responses (key updates) but does not read them is disconnected above UNSENT_BYTES_MAX.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import suppress
 from typing import Final, Protocol, cast
 
 CHUNK_BYTES: Final = 64 * 1024
-"""Bytes encrypted at once: four records."""
+"""Number of bytes encrypted at a time: four records."""
 UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
 class Wire(Protocol):
-    """A socket as a connection uses it, with or without TLS. Raises OSError, and BlockingIOError when it must
+    """A socket with or without TLS, as used by a connection. Raises OSError, and BlockingIOError when it must
     wait.
     """
 
@@ -50,8 +50,8 @@ class TlsSocket:
         on_open: Callable[[TlsSocket], None],
         on_refusal: Callable[[str], None],
     ) -> None:
-        """All connections share `scratch`. `on_open` is called after the handshake, `on_refusal` with the
-        reason if it fails.
+        """All connections share `scratch`. `on_open` is called after the handshake, and `on_refusal` with the
+        reason if the handshake fails.
         """
         self.has_more = False
         """Whether `recv_into` may return more data without new bytes from the peer."""
@@ -74,20 +74,18 @@ class TlsSocket:
         self._socket.setsockopt(level, name, value)
 
     def peer_certificate(self) -> bytes | None:
-        """The peer's verified certificate (DER); None if it sent none."""
+        """The peer's verified certificate (DER); None if the peer sent none."""
         return self.session.getpeercert(binary_form=True)
 
-    # --- receiving
-
     def recv_into(self, room: memoryview) -> int:
-        """Like socket.recv_into. Returns 0 at the end of the stream."""
+        """Receive decrypted bytes, like socket.recv_into. Return 0 at the end of the stream."""
         if self.has_more:
             count = self._read(room)
             if count or self._ended:
                 return count
         if self._ended:
             return 0
-        # Read no more than fits, so that excess bytes wait in the kernel.
+        # Read no more than fits into `room`, so that the remaining bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -97,7 +95,7 @@ class TlsSocket:
             self._shake_hands()
         count = self._read(room)
         if self._outgoing.pending or self._unsent:
-            # Send an alert, a session ticket, or a key update requested by the peer.
+            # Send an alert, a session ticket, or a key update that the peer requested.
             self._flush()
             if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
                 raise ConnectionAbortedError("it does not read the responses that it requests")
@@ -141,13 +139,11 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # Let the caller read again, because bytes received before the end are returned first.
+        # Bytes received before the end are returned first. The caller must read again to see the end.
         self.has_more = True
 
-    # --- sending
-
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Like socket.send, with the restriction of rule 3."""
+        """Encrypt and send bytes. Call it again with the same bytes after BlockingIOError (rule 3)."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:
@@ -167,7 +163,7 @@ class TlsSocket:
         return sent
 
     def _flush(self) -> bool:
-        """Send encrypted bytes, and return whether all were sent."""
+        """Send encrypted bytes. Return whether all of them were sent."""
         while True:
             unsent = self._unsent
             if not unsent:
@@ -183,23 +179,23 @@ class TlsSocket:
                 return False
 
     def close(self) -> None:
-        """Send close_notify if the socket accepts it at once, and close the socket."""
+        """Close the socket, after sending close_notify if the socket accepts it at once."""
         if self.is_open and not self._unsent:
             with suppress(OSError, ValueError):
                 self.session.unwrap()
             with suppress(OSError):
                 self._flush()
         self._socket.close()
-        # Break the reference cycle: the callbacks refer to the connection, which refers to this object.
+        # Break a reference cycle: the callbacks refer to the connection, which refers to this object.
         self._on_open = self._on_refusal = _ignore
 
 
 def _ignore(_: object) -> None:
-    """Ignores the callbacks of a closed socket."""
+    """Ignore the callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """The reason for a failed handshake, for operators."""
+    """Return the reason for a failed handshake, in words for operators."""
     reason = error.reason or ""
     if reason in _REASONS:
         return _REASONS[reason]

@@ -1,14 +1,14 @@
 """Scheduling of connections on the event loop: which connection is served next, and for how long.
 
 Rules
-1. In one iteration of the loop, clients are served for SLICE_S. Within this slice, a readable connection is
-   served at once; under light load, no connection waits.
-2. When the slice is used up, connections wait in line and are served in the next iterations, each for TURN_S,
-   less while many wait, and at least one request.
-3. There are two lines: one for clients that send single requests, and one for clients with continuous
-   requests (requests were left when their last turn ended) and clients that were never served. The first line
-   is served FIRST_IN_A_ROW times for each time that the second is, so that a flood waits behind an occasional
-   client without being stalled by it.
+1. In each iteration of the loop, clients are served for SLICE_S. During this slice, a readable connection is
+   served at once. Under light load, connections therefore never wait.
+2. After the slice, connections wait in line and are served in the next iterations. Each turn lasts TURN_S, or
+   less if many connections wait, and includes at least one request.
+3. There are two lines: one for clients that send occasional requests, and one for clients that send requests
+   continuously (requests remained at the end of their last turn) and clients that have not been served yet.
+   The first line is served FIRST_IN_A_ROW times as often as the second, so that a flood of requests waits
+   behind an occasional client without being stalled by it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from typing import Final, Protocol
 SLICE_S: Final = 0.010
 TURN_S: Final = 0.005
 FIRST_IN_A_ROW: Final = 4
-# The total time of the turns while many connections wait.
+# Divided among the waiting connections, so that each waits at most about this long for its next turn.
 _ROUND_S: Final = 0.050
 
 
 class TakesTurns(Protocol):
-    """A connection that waits for its turn."""
+    """A connection that can wait for its turn."""
 
     closed: bool
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, at least one, and return whether more can be served now."""
+        """Serve requests until `until_s`, at least one. Return whether more can be served now."""
 
 
 class Turns:
-    """The scheduler of a server's connections. `time` and `call_soon` are the loop's."""
+    """Scheduler of a server's connections. `time` and `call_soon` are methods of the event loop."""
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """The end of the slice. Until then, readable connections are served at once."""
+        """End of the slice. Until then, readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()
@@ -49,11 +49,10 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """The number of waiting connections."""
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a slice after `ends_s`. Returns False while connections wait or after this pass's slice."""
+        """Begin a new slice. Return False if connections wait or this iteration has already had a slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S
@@ -61,7 +60,7 @@ class Turns:
         return True
 
     def line_up(self, connection: TakesTurns, *, first: bool) -> None:
-        """Queue the connection for its turn, in the first line if `first`."""
+        """Add the connection to the first line if `first`, otherwise to the second line."""
         if connection.in_line:
             return
         connection.in_line = True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
-"""Points between two yields, some 300 µs."""
+"""Points between two yields, about 300 µs."""
 POINTS_MAX: Final = 5_000
 """Maximum points of a request, 300 kB before compression, because receivers limit the size of requests."""
 
@@ -30,7 +30,7 @@ Point = tuple["Family", "Sample"]
 
 
 def points_of(families: Iterable[Family]) -> Iterator[Point]:
-    """All samples, each with its family."""
+    """Return all samples, each with its family."""
     return ((family, sample) for family in families for sample in family.samples)
 
 
@@ -38,9 +38,7 @@ class Request:
     """An ExportMetricsServiceRequest under construction."""
 
     def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
-        """`resource` contains the attributes of this process; counters start at `started_ns`. Times are Unix
-        times.
-        """
+        """`resource` contains the attributes of this process. Counters start at `started_ns` (Unix time)."""
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
@@ -85,15 +83,15 @@ class Request:
         return metric.sum.data_points
 
     def body(self) -> Steps[bytes]:
-        """The request, compressed with gzip."""
+        """Return the request, compressed with gzip."""
         data = self._message.SerializeToString()
         compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
         return compressed
 
 
 def refused(answer: bytes) -> tuple[int, str]:
-    """Return the number of points that the receiver rejected from an accepted request, and the reason; (0,
-    "") without rejections, or if the response cannot be parsed.
+    """Return the number of points that the receiver rejected although it accepted the request, and the
+    reason. Return (0, "") if it rejected no points, or if the response cannot be parsed.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse

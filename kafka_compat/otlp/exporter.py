@@ -89,7 +89,7 @@ class OtlpExporter:
         return Outcome(None, not_taken, reason)
 
     async def _bodies(self, scraper: Scraper, view: ClusterView) -> AsyncGenerator[bytes, None]:
-        """The requests of one push, each encoded after the previous request was accepted."""
+        """Yield the requests of one push, each encoded after the previous request was accepted."""
         finish = view.long_work.finish
         request = self._new_request()
         async with contextlib.aclosing(await scraper.families(view)) as families:
@@ -111,7 +111,7 @@ def _import() -> None:
 
 
 def _resource(view: ClusterView) -> dict[str, str]:
-    """The attributes of this process, whose brokers together are one instance."""
+    """Return the attributes of this process, whose brokers together are one instance."""
     cluster_id = view.metadata.cluster_id
     ids = ",".join(str(each) for each in sorted(services.broker_id for services in view.services))
     return {

@@ -38,7 +38,7 @@ class Schedule:
         self._refuses = False
 
     def pause_s(self, took_s: float) -> float:
-        """The time to wait after a push with this duration."""
+        """Return the time to wait after a push with this duration."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
         # Do not retry immediately, even if the failure took long.
@@ -58,7 +58,7 @@ class Schedule:
                 )
             return
         if self._failures:
-            log.info("Pushed metrics to %s again (failed attempts: %d)", self._where, self._failures)
+            log.info("Resumed pushing metrics to %s (failed attempts: %d)", self._where, self._failures)
         self._failures = 0
         if outcome.refused and not self._refuses:
             log.warning(

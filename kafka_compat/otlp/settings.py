@@ -31,7 +31,7 @@ class OtlpSettings(NamedTuple):
 
 
 def otlp_settings(config: BrokerConfig) -> OtlpSettings:
-    """The settings of a broker with an OTLP endpoint. Raises StartupError."""
+    """Return the settings of a broker with an OTLP endpoint. Raises StartupError."""
     endpoint = config.str(ENDPOINT) or ""
     if not has_otlp():
         raise StartupError(

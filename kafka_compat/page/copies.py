@@ -19,7 +19,7 @@ _REMEMBERED: Final = 20
 
 
 class Copy:
-    """A copy, in progress or done."""
+    """A copy of a topic, in progress or completed."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
@@ -29,7 +29,7 @@ class Copy:
         """Number of source offsets copied so far."""
         self.total = 0
         self.state = "in progress"
-        """`under way`, `done` or `failed`."""
+        """`in progress`, `done` or `failed`."""
         self.problem: str | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class Copy:
 
 
 class Copies:
-    """The copies of this process. They are canceled when the broker shuts down."""
+    """Latest copies of topics in this process. A shutdown cancels copies in progress."""
 
     def __init__(self) -> None:
         self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
@@ -45,7 +45,7 @@ class Copies:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:
-        """Start a copy. `work` updates its progress."""
+        """Start a copy in the background. `work` copies the records, and updates the progress."""
         copy = Copy(source, target)
         self.all.appendleft(copy)
         task = asyncio.ensure_future(self._run(copy, work))
@@ -54,7 +54,7 @@ class Copies:
         return copy
 
     async def close(self) -> None:
-        """Cancel copies in progress."""
+        """Cancel all copies in progress."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

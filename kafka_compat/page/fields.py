@@ -1,4 +1,4 @@
-"""Parse the fields of forms and JSON objects in the same way. No I/O."""
+"""Parse the fields of actions, from forms and JSON objects. No I/O."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_compat.decoding.plain import FORMATS, NotSo, bytes_of
 from kafka_compat.http.routes import BadCall
 
 EMPTY: Final = "empty"
-"""Format that is used for an empty value."""
+"""Format of a key or value of zero bytes."""
 CONTENT_FORMATS: Final = (*FORMATS, EMPTY)
 
 
 def text(body: Mapping[str, Any], name: str, default: str = "") -> str:
-    """A text field, or the default. Raises BadCall for other types, except integers."""
+    """Return a text field, or the default. Raises BadCall if it is neither a string nor an integer."""
     value = body.get(name, default)
     if value is None:
         return default
@@ -27,7 +27,7 @@ def text(body: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def needed(body: Mapping[str, Any], name: str) -> str:
-    """A required text field. Raises BadCall if it is missing."""
+    """Return a required text field. Raises BadCall if it is missing."""
     value = text(body, name)
     if not value:
         raise BadCall(f"{name} is missing")
@@ -35,7 +35,7 @@ def needed(body: Mapping[str, Any], name: str) -> str:
 
 
 def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
-    """An integer field; None if the field is empty. Raises BadCall."""
+    """Return an integer field, or None if it is empty. Raises BadCall if it is invalid."""
     value = text(body, name).strip()
     if not value:
         return None
@@ -46,7 +46,7 @@ def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int |
 
 
 def is_on(body: Mapping[str, Any], name: str) -> bool:
-    """A checkbox, or a boolean. Raises BadCall for other values."""
+    """Return the value of a checkbox or a boolean. Raises BadCall for other values."""
     value = body.get(name, False)
     if value in (True, "true", "on"):
         return True
@@ -56,7 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """A key or value, parsed from a text in the format in `….as`; None if missing. Raises BadCall."""
+    """Return a key or value, parsed in the format `….as`, or None if empty. Raises BadCall if invalid."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
@@ -73,7 +73,7 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, bytes | None]]:
-    """Headers from lines of `name: value` (`name` alone: null), an object, or pairs. Raises BadCall."""
+    """Parse headers: lines of `name: value` (or `name`, for null), an object, or pairs. Raises BadCall."""
     given = body.get(name) or []
     if isinstance(given, str):
         pairs: list[Any] = [_line(line) for line in given.split("\n") if line.strip()]
@@ -106,7 +106,7 @@ def _line(line: str) -> tuple[str, str | None]:
 
 
 def array(body: Mapping[str, Any], name: str) -> list[Any]:
-    """A JSON array, or the text of one. Raises BadCall."""
+    """Return an array, which may be given as JSON text. Raises BadCall for other values."""
     value = body.get(name)
     if isinstance(value, str):
         try:

@@ -12,14 +12,14 @@ QUERY: Final[Mapping[str, str]] = {
     "sort": "string: column to sort by; with a leading -, descending",
     "page": "integer: page of 100 rows, from 1",
 }
-"""Parameters of a list."""
+"""Query parameters of a list."""
 ROWS: Final = 100
 
 Row = dict[str, Any]
 
 
 class Listing(TypedDict):
-    """A page of a list: `total` rows exist, `found` match the filter, `rows` are on this page."""
+    """A page of a list: its `rows`, the `total` number of rows, and the number `found` by the filter."""
 
     rows: list[Row]
     total: int
@@ -38,8 +38,8 @@ def listed(
     default: str,
     name: str = "name",
 ) -> Listing:
-    """Return the page selected by the query. `columns` maps sortable columns to fields of rows, `default` is
-    the default of `sort`, and `q` filters by the field `name`. Raises BadCall.
+    """Return the page of the list that the query selects. `columns` maps sortable columns to fields of rows,
+    `default` is the default of `sort`, and `q` filters by the field `name`. Raises BadCall.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")
@@ -71,5 +71,5 @@ def listed(
 
 
 def _order(field: str) -> Callable[[Row], Any]:
-    """Sort key. Unknown values come after the smallest value."""
+    """Return a sort key that orders unknown values before all others."""
     return lambda row: (row[field] is not None, row[field] if row[field] is not None else 0)

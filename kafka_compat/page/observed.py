@@ -1,4 +1,4 @@
-"""State that the web console keeps between visits: write rates, log lines, rejected clients, copies."""
+"""State that the web console keeps between requests: write rates, log lines, rejected clients, copies."""
 
 from __future__ import annotations
 
@@ -24,23 +24,21 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 5.0
 _SAMPLES: Final = 13
-"""Number of samples kept, so that rates cover the last minute."""
+"""Number of samples, which cover the last minute."""
 _PARTITIONS_AT_ONCE: Final = 200
 
 Counts = Mapping[str, tuple[int, int]]
-"""For each topic, the number of partitions led here, and the sum of their end offsets."""
+"""Maps each topic to the number of partitions that this process leads, and the sum of their end offsets."""
 
 
 class Rates:
-    """Records written per second to partitions that brokers of this process lead, computed from log end
-    offsets at two moments.
-    """
+    """Records written per second to the partitions that this process leads, computed from log end offsets."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, Counts]] = deque(maxlen=_SAMPLES)
 
     def add(self, now_s: float, counts: Counts) -> None:
-        """Add a sample."""
+        """Add a sample of the end offsets."""
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
@@ -55,7 +53,7 @@ class Rates:
                 self._samples[number] = at_s, kept
 
     def of(self, topic: str) -> float | None:
-        """Records per second over the last minute in partitions led here; None until known."""
+        """Return a topic's records per second over the last minute, or None if unknown."""
         if len(self._samples) < 2:
             return None
         last_s, last = self._samples[-1]
@@ -63,14 +61,14 @@ class Rates:
             return None
         led, end = last[topic]
         for first_s, first in self._samples:
-            # Ignore earlier samples, which do not apply after a leader change or the recreation of a topic.
+            # Skip samples from before a leader change or the recreation of the topic.
             if first_s < last_s and topic in first and first[topic][0] == led and first[topic][1] <= end:
                 return (end - first[topic][1]) / (last_s - first_s)
         return None
 
 
 def record_counts(cluster: ClusterView) -> Steps[Counts]:
-    """Count the records of all topics, yielding to the event loop."""
+    """Sum up the end offsets of all topics, yielding to the event loop."""
     found: dict[str, tuple[int, int]] = {}
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
@@ -96,7 +94,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Buffer of the last log lines. `refused` is called with the host and the reason of denied operations."""
+    """Buffer of the last log lines. Calls `refused` with the host and the reason of each denied operation."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()
@@ -105,7 +103,7 @@ class LogLines(logging.Handler):
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append a line. Thread-safe."""
+        """Append a line to the buffer. Thread-safe."""
         try:
             text = record.getMessage()
             if record.exc_info and record.exc_info[0] is not None:
@@ -133,7 +131,7 @@ class LogLines(logging.Handler):
             self._refused(str(host), f"{principal} may not {operation} {resource}: {why}")
 
     def lines(self) -> list[dict[str, Any]]:
-        """All lines in the buffer, oldest first."""
+        """Return all lines in the buffer, oldest first."""
         return list(self._kept)
 
 
@@ -141,17 +139,17 @@ log = logging.getLogger(__name__)
 
 
 class Observed:
-    """State of the web console for the brokers of this process."""
+    """State that the web console keeps between requests."""
 
     def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
         """Start observing. Call this on the brokers' event loop while the brokers run."""
         self._brokers = brokers
         self.registry = registry
-        """The schema registry with its cached schemas; None if none is configured."""
+        """Client of the schema registry, with cached schemas; None if no registry is configured."""
         self.remote = RemoteLeaders()
-        """Reports from leaders in other processes."""
+        """Sizes and offsets of partitions that other processes lead."""
         self.copies = Copies()
-        """Copies of topics, record by record."""
+        """Background copies of topics."""
         self.rates = Rates()
         """Write rates of topics."""
         self.times = RecordTimes()
@@ -169,20 +167,20 @@ class Observed:
             self.times.forget_topic(topic.name)
 
     def servers(self) -> list[tuple[int, Server]]:
-        """The servers of the running brokers, with their ids."""
+        """Return the ids and servers of the running brokers."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
     def cluster(self) -> ClusterView:
-        """The cluster as currently known to the brokers. Raises NoBrokerRuns."""
+        """Return the current view of the cluster. Raises NoBrokerRuns if all brokers are stopped."""
         return ClusterView(self._brokers)
 
     async def watch(self) -> None:
-        """Sample the brokers every EVERY_S until canceled."""
+        """Sample the brokers every EVERY_S seconds until canceled."""
         loop = asyncio.get_running_loop()
         logging.root.addHandler(self.log)
         try:
             while True:
-                # Set it each time, because a restarted broker has a new server.
+                # Set `refusals` each time, because a restarted broker has a new server.
                 for _, server in self.servers():
                     server.refusals = self.refusals
                 try:
@@ -190,7 +188,7 @@ class Observed:
                     counts = await cluster.long_work.finish(record_counts(cluster))
                     self.rates.add(loop.time(), counts)
                 except NoBrokerRuns:
-                    # Skip this sample, because the broker is stopping or restarting.
+                    # The brokers are stopping or restarting, so earlier samples no longer apply.
                     self.rates.forget()
                 except Exception:
                     log.exception("Could not collect the rates for the web console")

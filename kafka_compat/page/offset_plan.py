@@ -1,7 +1,7 @@
 """Compute the new offsets of a group like kafka-consumer-groups --reset-offsets. No I/O.
 
-As in Kafka, an offset out of range becomes the nearest valid one; a time after the last record selects the
-end of the partition.
+As in Kafka, an offset out of range is replaced by the nearest valid offset, and a time after the last record
+selects the end of the partition.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Extent(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The change in one partition. `old` is None if the group has committed nothing."""
+    """The change in one partition. `old` is None if the group has no committed offset."""
 
     topic: str
     partition: int
     old: int | None
     new: int | None
-    """None if it cannot be determined; `note` states the reason."""
+    """None if the new offset cannot be determined; `note` contains the reason."""
     start: int | None
     end: int | None
     note: str
@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """Compute a change in steps. `number` is the offset or the shift. `extents` contains the reason in place
-    of an unknown extent; `at_time` contains the first offset at or after the time, or None.
+    """Yield the change in each partition. `number` is the offset or the shift. `extents` contains the reason
+    in place of an unknown extent; `at_time` contains the first offset at or after the time, or None.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

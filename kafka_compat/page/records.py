@@ -17,7 +17,7 @@ _NO_REGISTRY: Final = "no schema registry is configured: set kafka.compat.schema
 
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
-    """The Source that reads the topic's partitions."""
+    """Return the Source that reads the topic's partitions."""
     cluster = visit.cluster
     known = {each.partition: each for each in topic.partitions}
 
@@ -38,7 +38,7 @@ def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
 async def shown(
     visit: Visit, records: Sequence[Found], show_key: str, show_value: str
 ) -> list[dict[str, Any]]:
-    """Records as views show them, with keys and values in these formats."""
+    """Return rows of records, with keys and values decoded in the given formats."""
     contents: list[bytes | None] = []
     if show_key in (AUTO, SCHEMA):
         contents += [each.key for each in records]
@@ -55,7 +55,7 @@ async def shown(
 
 
 def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
-    # Choose formats separately, because keys often have no schema even if values have one.
+    # Keys and values have separate formats, because keys often have no schema even if values have one.
     return [
         {
             "partition": each.partition,
@@ -73,7 +73,7 @@ def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Sch
 
 
 def _timestamp_type(found: Found) -> str | None:
-    """The name in message.timestamp.type; None for the oldest record format, which has no timestamps."""
+    """Return the name in message.timestamp.type, or None for record format 0, which has no timestamps."""
     if not found.batch.magic:
         return None
     is_create = found.batch.timestamp_type is TimestampType.CREATE_TIME

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 3.0
 _FRESH_S: Final = 3.0
-"""Time for which later visits reuse a report."""
+"""Maximum age of a report that is reused."""
 _LOG_DIRS_VERSION: Final = 2
 _AT_ONCE: Final = 500
 
@@ -38,14 +38,14 @@ _NOTHING: Final = RemoteReport({}, {}, [])
 
 
 class RemoteLeaders:
-    """Client of the leaders. Concurrent visits share one query."""
+    """Client of the leaders in other processes. Concurrent requests share one query."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()
         self._known: tuple[float, RemoteReport] | None = None
 
     async def look(self, cluster: ClusterView) -> RemoteReport:
-        """Return a current report."""
+        """Return a report that is at most three seconds old."""
         remote = cluster.remote_partitions()
         if remote is None:
             return _NOTHING
@@ -65,7 +65,7 @@ async def _look(cluster: ClusterView, remote: RemotePartitions) -> RemoteReport:
 
 
 def _led_by_others(cluster: ClusterView) -> Steps[dict[int, dict[TopicPartition, int]]]:
-    """Leader -> partition -> leader epoch."""
+    """Map each leader in another process to its partitions, and these to their leader epochs."""
     here = {services.broker_id for services in cluster.services}
     found: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     known = ((topic, each) for topic in list(cluster.metadata.topics.values()) for each in topic.partitions)

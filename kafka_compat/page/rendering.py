@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NOTHING: Final = "–"
-"""Shown in place of an unknown value."""
+"""Displayed in place of an unknown value."""
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def number(value: int | None) -> str:
-    """`1,234,567`."""
+    """Format an integer: `1,234,567`."""
     return NOTHING if value is None else f"{value:,}"
 
 
 def size(value: float | None) -> str:
-    """`1.5 MiB`."""
+    """Format a number of bytes: `1.5 MiB`."""
     return NOTHING if value is None else units.size(value)
 
 
 def rate(per_second: float | None) -> str:
-    """`12.5/s`."""
+    """Format a rate: `12.5/s`."""
     return NOTHING if per_second is None else f"{units.rate(per_second)}/s"
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4 s`, `3 min 20 s`, `2 d 4 h`: with at most two units."""
+    """Format a duration with at most two units: `0.4 s`, `3 min 20 s`, `2 d 4 h`."""
     if seconds is None:
         return NOTHING
     if seconds < 10:
@@ -59,7 +59,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(time_ms: int | None) -> str:
-    """`2026-11-24 10:53:10 UTC`."""
+    """Format a time in seconds: `2026-11-24 10:53:10 UTC`."""
     if time_ms is None or time_ms < 0:
         return NOTHING
     try:
@@ -69,7 +69,7 @@ def moment(time_ms: int | None) -> str:
 
 
 def instant(time_ms: int | None) -> str:
-    """`2026-11-24 10:53:10.123 UTC`."""
+    """Format a time in milliseconds: `2026-11-24 10:53:10.123 UTC`."""
     shown_at = moment(time_ms)
     if time_ms is None or not shown_at.endswith(" UTC"):
         return shown_at
@@ -77,17 +77,17 @@ def instant(time_ms: int | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share between 0 and 1: `12 %`."""
+    """Format a share between 0 and 1: `12 %`."""
     return NOTHING if share is None else f"{share * 100:.0f} %"
 
 
 def shown(value: object) -> str:
-    """A text, or a dash for None."""
+    """Format a value, with a dash for None and for an empty text."""
     return NOTHING if value is None or value == "" else str(value)
 
 
 def preview(text: str, length: int = 300) -> str:
-    """The beginning of a text on one line, with all characters visible."""
+    """Return the beginning of a text on one line, with all characters visible."""
     one_line = visible(" ".join(text[: 4 * length].split()))
     return one_line if len(one_line) <= length else f"{one_line[:length]}…"
 
@@ -114,11 +114,11 @@ POLICY: Final = (
 STYLE: Final = f"{ROOT}/style.css"
 _FOLDER: Final = Path(__file__).parent / "templates"
 _PIECES_AT_ONCE: Final = 100
-"""Chunks of a template between two yields, some 200 µs."""
+"""Number of template chunks between two yields, which take about 200 µs."""
 
 
 class Entry(NamedTuple):
-    """A menu entry. An entry with `writes` is shown only if changes are allowed."""
+    """A menu entry or a tab. With `writes`, it is shown only if changes are allowed."""
 
     path: str
     text: str
@@ -147,16 +147,16 @@ _TABS: Final = {
     ),
     "group": (Entry("/group", "Members and lag"), Entry("/offsets", "Change offsets", writes=True)),
 }
-"""Tabs, each opened with ?name=."""
+"""Tabs of topics and groups; their pages have the parameter `name`."""
 
 
 def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
-    """The tabs of a "topic" or a "group". With `writes`, also the tabs of actions."""
+    """Return the tabs of a "topic" or a "group", including tabs for changes if `writes` is true."""
     return [entry for entry in _TABS[kind] if writes or not entry.writes]
 
 
 class Templates:
-    """All compiled templates. Create this in a thread, as compiling takes as long as a broker's startup."""
+    """The compiled templates. Create this in a thread: compiling takes as long as a broker's startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -179,7 +179,7 @@ class Templates:
             self.environment.get_template(name)
 
     def render(self, template: str, context: Mapping[str, Any]) -> Steps[str]:
-        """Render a page."""
+        """Render a page, yielding to the event loop."""
         whole: list[str] = []
         for pieces in batched(self.environment.get_template(template).generate(context), _PIECES_AT_ONCE):
             whole += pieces

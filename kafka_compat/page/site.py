@@ -43,15 +43,15 @@ FIELD: Final = "form_token"
 
 
 class Forms:
-    """Protects forms against cross-site requests. Each form contains a token that only pages of this listener
-    contain. The token belongs to a session or, without sessions, to all users of the web console.
+    """Protection against cross-site requests. Each form contains a token that other sites cannot know. It
+    belongs to a session or, without sessions, to all users of the web console.
     """
 
     def __init__(self) -> None:
         self._secret = os.urandom(32)
 
     def token(self, session: str | None) -> str:
-        """The value of FIELD."""
+        """Return the token for forms of a session."""
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Site:
         )
 
     def routes(self) -> list[Route]:
-        """The routes of the web console."""
+        """Return the routes of the web console."""
         routes = [
             self._route("GET", "/", self._to_first),
             self._route("GET", ROOT, self._to_first),
@@ -272,7 +272,7 @@ class Site:
 
 
 def _own(path: str) -> str:
-    """Return the path if it is under ROOT, otherwise the first page, to prevent redirects to other sites."""
+    """Return the path if it is under ROOT, or else the overview, to prevent redirects to other sites."""
     return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else _FIRST
 
 

@@ -1,4 +1,4 @@
-"""One request for a page, the API for its view, and the kinds of views."""
+"""A request to the web console, the API that views use, and the kinds of views."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafka_compat.security.principal import Principal
 
 
 class Rights:
-    """Permissions of a visit, equal to those of a client with the web console's principal and the browser's
+    """Permissions of a request, the same as for a client with the web console's principal and the browser's
     address. Without an authorizer, all operations are allowed.
     """
 
@@ -33,7 +33,7 @@ class Rights:
         self.host = host
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether an operation is allowed. Use this to omit data."""
+        """Return whether an operation is allowed, without audit logging. Use this to omit data."""
         return self._authorizer is None or self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name, logged=False
         )
@@ -68,12 +68,12 @@ class Rights:
 CLIENT_ID: Final = "kafka-compat-page"
 PATIENCE_S: Final = 30.0
 _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH))
-"""APIs whose errors views report in their own words."""
+"""APIs whose errors are handled by the views."""
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-    """Return the response of a broker of this process to a request, which is handled like a client's. Raises
-    TimeoutError, and BadCall with the text of an error that fails the entire request.
+    """Send a request to a broker of this process, which handles it like a client's, and return the response.
+    Raises TimeoutError, and BadCall if the response has an error for the entire request.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -90,11 +90,11 @@ async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, requ
 T = TypeVar("T")
 
 ROOT: Final = "/ui"
-"""Path of the page."""
+"""Path of the web console."""
 
 
 class Visit:
-    """A request for a page. `body` contains the fields of an action."""
+    """A request to the web console. `body` contains the fields of an action."""
 
     def __init__(
         self,
@@ -109,13 +109,13 @@ class Visit:
         self.cluster = cluster
         self.rights = rights
         self.observed = observed
-        """State kept between visits."""
+        """State that the web console keeps between requests."""
         self.query = query
         self.body = body
         self.may_write = may_write
 
     def later(self) -> Visit:
-        """A copy of the visit with the current cluster, for work after the request. Raises NoBrokerRuns."""
+        """Return a copy with the current state of the cluster, for background work. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 
@@ -124,14 +124,14 @@ class Visit:
         return await self.cluster.long_work.finish(steps)
 
     def given(self, name: str) -> str:
-        """A required parameter. Raises BadCall if it is missing."""
+        """Return a required query parameter. Raises BadCall if it is missing."""
         value = self.query.get(name)
         if value is None:
             raise BadCall(f"the parameter {name} is missing: add ?{name}=…")
         return value
 
     def number(self, name: str, default: int) -> int:
-        """A parameter with a non-negative integer. Raises BadCall."""
+        """Return a non-negative integer from the query, or the default. Raises BadCall if it is invalid."""
         text = self.query.get(name, "")
         return natural(text, name) if text else default
 
@@ -166,28 +166,28 @@ class Visit:
         return next((each for each in services if each.broker_id == broker_id), None)
 
     def is_here(self, broker_id: int) -> bool:
-        """Whether that broker is in this process."""
+        """Return whether a broker is in this process."""
         return self._services_of(broker_id) is not None
 
 
 def link(path: str, **query: object) -> str:
-    """The URL of a page, including ROOT."""
+    """Return the URL of a page, including ROOT."""
     return ROOT + path_of(path, **query)
 
 
 def path_of(path: str, **query: object) -> str:
-    """The URL of a page without ROOT, for `Done`."""
+    """Return the URL of a page without ROOT, for `Done`."""
     given = {name: value for name, value in query.items() if value is not None and value != ""}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:
-    """Return a value, or the result of an awaitable."""
+    """Return a value, or await a coroutine and return its result."""
     return await found if isinstance(found, Coroutine) else found
 
 
 Data = dict[str, Any]
-"""The JSON-serializable data to show. Templates access it as `it`."""
+"""JSON-serializable data of a page. Templates access it as `it`."""
 
 
 class View(NamedTuple):
@@ -198,9 +198,9 @@ class View(NamedTuple):
     see: Callable[[Visit], Awaitable[Data]]
     title: str
     summary: str
-    """One line, for the list of routes."""
+    """Description in one line, for the list of routes."""
     below: str = ""
-    """Path of the menu entry that the page belongs to, unless it has its own."""
+    """Path of the page's menu entry, if it differs from `path`."""
     query: Mapping[str, str] = {}
     """Parameters, in the format of a Route's parameters."""
 
@@ -224,7 +224,7 @@ class Shown(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Result of an action that redirects. `path` is under /ui, with its query (`path_of`)."""
+    """Result of an action that redirects to `path`, a path under /ui with its query (`path_of`)."""
 
     data: Data
     path: str
@@ -241,7 +241,7 @@ class Action(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A view for download: returns a `File` with its name."""
+    """A file to download."""
 
     path: str
     give: Callable[[Visit], Awaitable[File]]

@@ -47,7 +47,7 @@ class ArchiveReport:
         return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values, one entry per partition."""
+        """Return the report as plain values, with one entry per partition."""
         return {
             "job": "archive",
             "directory": str(self.directory),
@@ -72,7 +72,7 @@ class ArchiveReport:
         }
 
     def as_text(self) -> str:
-        """A table with one line per partition, and a summary line."""
+        """Return a table with one line per partition, and a summary line."""
         header = ["TOPIC", "PARTITION", "FIRST-OFFSET", "LAST-OFFSET", "ROWS", "GAPS"]
         keys = ("topic", "partition", "first_offset", "last_offset", "rows", "gaps")
         entries = self.as_json()["partitions"]
@@ -87,7 +87,7 @@ class ArchiveReport:
 
 
 def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
-    """Write the source's rows into `directory`, which all executors can reach; returns the files.
+    """Write the source's rows into `directory`, which all executors can reach, and return the files.
 
     Each partition of the source is a range of one Kafka partition in offset order, so no shuffle or sort is
     needed.
@@ -111,7 +111,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
-    """Archive up to the current ends of the topics, or continuously. Raises PipelineError."""
+    """Archive the topics up to their current ends, or continuously. Raises PipelineError."""
     store = ArchiveStore(job.directory)
     with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)
@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the topics do not continue the archive; deletions may be accepted as gaps."""
+    """Raise RecordsLost if the topics do not continue the archive, unless deletions are accepted."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
@@ -158,7 +158,7 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
-    """Number of offsets to archive, up to the topics' ends at the start of the run."""
+    """Return the number of offsets to archive, up to the topics' ends at the start of the run."""
     behind: Offsets = {}
     for topic, ends in view.latest.items():
         for partition, end in ends.items():

@@ -38,7 +38,8 @@ GAP_RANGES_KEPT = 20
 class PartitionTotals:
     """Totals of one archived partition.
 
-    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` are the first gaps.
+    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` contains the first
+    gaps.
     """
 
     start: int
@@ -61,7 +62,7 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A staged file `name` with offsets first to last of one partition and one day, in the given runs."""
+    """A staged file. It contains the offsets from first to last of one partition and one day, as runs."""
 
     name: str
     topic: str
@@ -123,7 +124,7 @@ class ArchiveStore:
             )
 
     def state(self) -> ArchiveState:
-        """Totals as of the last committed batch."""
+        """Return the totals as of the last committed batch."""
         batches = sorted(int(entry.stem) for entry in self._log.glob("[0-9]*.json"))
         if not batches:
             return ArchiveState()
@@ -135,7 +136,7 @@ class ArchiveStore:
         return ArchiveState(batches[-1], topics, entry["topic_ids"])
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether the batch is already in the archive, because Spark repeats its last batch after a crash."""
+        """Return whether the batch is already in the archive: Spark repeats its last batch after a crash."""
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:

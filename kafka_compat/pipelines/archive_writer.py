@@ -22,7 +22,7 @@ FILES_SCHEMA = (
     "name string, topic string, partition int, day string, first long, last long, "
     "runs_first binary, runs_last binary"
 )
-"""Schema of `write_range`'s rows, one per file; the runs are int64 arrays as bytes."""
+"""Schema of the rows of `write_range`, one row per file. The runs are int64 arrays as bytes."""
 
 ROW_GROUP_BYTES = 32 << 20
 BUFFER_BYTES = 96 << 20
@@ -70,13 +70,13 @@ def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
 
 
 def day_name(days: int) -> str:
-    """YYYY-MM-DD of a number of days since 1970; years outside of 1 to 9999 are clamped."""
+    """Format days since 1970 as YYYY-MM-DD. Years outside of 1 to 9999 are clamped."""
     ordinal = days + date(1970, 1, 1).toordinal()
     return date.fromordinal(min(max(ordinal, date.min.toordinal()), date.max.toordinal())).isoformat()
 
 
 def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
-    """The single topic and partition of the rows. Raises RecordsLost if there are several."""
+    """Return the topic and partition of the rows. Raises RecordsLost if there are several."""
     topics, partitions = pc.unique(batch.column("topic")), pc.unique(batch.column("partition"))
     owner = (topics[0].as_py(), partitions[0].as_py())
     if len(topics) != 1 or len(partitions) != 1 or before not in (None, owner):
@@ -85,7 +85,7 @@ def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
 
 
 def _by_day(batch: Any) -> Iterator[tuple[int, Any]]:
-    """(days since 1970, rows of that day), preserving the order of rows."""
+    """Yield (days since 1970, rows of that day) for each day, preserving the order of rows."""
     days = pc.cast(pc.cast(batch.column("timestamp"), pa.date32()), pa.int32())
     different = pc.unique(days)
     if len(different) == 1:
@@ -101,7 +101,7 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
-    # Sum nbytes, which is a slice's share of the batch's buffers.
+    # Use nbytes, because it counts only a slice's share of the batch's buffers.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
         _flush(file)
@@ -116,7 +116,7 @@ def _flush(file: _DayFile) -> None:
 
 
 def _finish(file: _DayFile) -> _DayFile:
-    """Write buffered rows, close, and sync, because the manifest must not outlive the file's bytes."""
+    """Write buffered rows, and close and sync the file: its bytes must be durable before the manifest."""
     if file.rows:
         _flush(file)
     file.writer.close()

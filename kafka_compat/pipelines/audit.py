@@ -27,8 +27,8 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier to count: `kind` is kafka (place: bootstrap servers), header (the same, with counts that
-    producers send in a header), archive (a directory), or counts (a CSV file).
+    """A tier to count. `kind` is kafka (`place`: bootstrap servers), header (`place`: bootstrap servers;
+    counts that producers send in a header), archive (a directory), or counts (a CSV file).
 
     `topic` is the topic's name in that place. It is ignored for counts.
     """
@@ -62,7 +62,7 @@ class AuditJob:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Counts of each tier, in order, and differences."""
+    """The counts of each tier, in order, and the differences."""
 
     counts: dict[str, dict[Bucket, Count]]
     differences: list[Difference]
@@ -77,7 +77,7 @@ class AuditReport:
         return 1 if self.differences else 0
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         return {
             "job": "audit",
             "equal": not self.differences,
@@ -102,19 +102,19 @@ class AuditReport:
         }
 
     def as_text(self) -> str:
-        """Totals by tier, then one line per different bucket."""
+        """Return the totals of each tier, then one line per bucket that differs."""
         report = self.as_json()
         tiers = [[t["tier"], str(t["rows"]), str(t["buckets"])] for t in report["tiers"]]
         text = text_table(["TIER", "ROWS", "BUCKETS"], tiers)
         if not self.differences:
-            return f"{text}\nAll tiers hold the same."
+            return f"{text}\nAll tiers match."
         keys = ("tier", "partition", "bucket", "expected", "found", "verdict")
         lines = [["-" if d[key] is None else str(d[key]) for key in keys] for d in report["differences"]]
         return f"{text}\n\n{text_table([key.upper() for key in keys], lines)}"
 
 
 def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
-    """Aggregate records with the source's columns per bucket: partition, bucket (ms), rows, checksum."""
+    """Count records with the source's columns per bucket: partition, bucket (ms), rows, checksum."""
     from pyspark.sql import functions as f
 
     millis = f.unix_millis("timestamp")
@@ -129,7 +129,8 @@ def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
 
 
 def announced(rows: Any, header: str) -> Any:
-    """Records that producers announced in headers: partition and timestamp, from the source's columns.
+    """Return the records that producers announced in headers: partition and timestamp. `rows` has the
+    source's columns.
 
     The header's value is PRODUCER:N, where N numbers a producer's records from 0. A repeated number counts
     once. A missing number is assigned the partition and time of the next existing number; missing records at
@@ -155,7 +156,7 @@ def announced(rows: Any, header: str) -> Any:
 
 
 def run_audit(job: AuditJob) -> AuditReport:
-    """Count at every tier and compare. Raises PipelineError if a tier cannot be read."""
+    """Count the records of each tier, and compare the counts. Raises PipelineError for an unreadable tier."""
     names = [tier.name for tier in job.tiers]
     if len(names) < 2 or len(set(names)) < len(names):
         raise NotStarted("Give at least two tiers, with different names.")
@@ -192,7 +193,6 @@ def run_audit(job: AuditJob) -> AuditReport:
 
 
 def _cluster_ids(clusters: Mapping[str, str]) -> str:
-    """The cluster ids, each with its tiers."""
     tiers: dict[str, list[str]] = {}
     for name, cluster in clusters.items():
         tiers.setdefault(cluster, []).append(name)
@@ -200,14 +200,13 @@ def _cluster_ids(clusters: Mapping[str, str]) -> str:
 
 
 def _place(tier: Tier, cluster: str) -> str:
-    """Description of a tier's place."""
     place = f"{tier.place}/{tier.topic}" if tier.topic else tier.place
     kind = {"header": "header of", "kafka": "topic", "archive": "archive", "counts": "counts in"}[tier.kind]
     return f"{kind} {place}" + (f", cluster {cluster}" if cluster else "")
 
 
 def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
-    """The cluster ids of tiers in Kafka. Raises NotStarted if a tier's place does not exist."""
+    """Return the cluster ids of tiers in Kafka. Raises NotStarted if a tier's place does not exist."""
     clusters = {}
     for tier in job.tiers:
         if tier.kind in ("kafka", "header"):
@@ -227,8 +226,8 @@ def _require_archive(tier: Tier) -> None:
 
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
-    """Read a CSV file with the columns `partition`, `time_ms` and `rows`: a producer's counts, in buckets
-    that are not longer than the buckets of the audit.
+    """Read a producer's counts from a CSV file with the columns `partition`, `time_ms` and `rows`. The
+    producer's buckets must not be longer than the audit's.
     """
     counts: dict[Bucket, int] = {}
     try:
@@ -249,9 +248,9 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
 
 
 def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
-    """A reader of the tier's records. Raises NotStarted if the place does not exist."""
+    """Return a reader of the tier's records. Raises NotStarted if the place does not exist."""
     if tier.kind in ("kafka", "header"):
-        # Fetch end offsets now, so that all tiers are read as of about the same time.
+        # Query end offsets now, so that all tiers are read up to about the same moment.
         view = look(
             spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
         )

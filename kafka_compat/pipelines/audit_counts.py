@@ -9,7 +9,7 @@ Bucket = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Records in a bucket; `checksum` is None if only counts are known."""
+    """The records in a bucket. `checksum` is None if only counts are known."""
 
     rows: int
     checksum: int | None
@@ -17,7 +17,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A bucket in which a tier differs from the first. `verdict`: lost, duplicated, or changed."""
+    """A bucket in which a tier's records differ from the first tier's: lost, duplicated, or changed."""
 
     tier: str
     partition: int
@@ -30,7 +30,7 @@ class Difference:
 def differences_between(
     reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
 ) -> list[Difference]:
-    """Differences of `counts` from `reference`, by time."""
+    """Return the differences of `counts` from `reference`, ordered by time."""
     nothing = Count(0, 0)
     found = []
     for bucket in sorted({*reference, *counts}, key=lambda b: (b[1], b[0])):

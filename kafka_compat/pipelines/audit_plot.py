@@ -1,5 +1,5 @@
-"""Plot the audit: records over time, and the differences from the first tier. A PNG, and an HTML page with
-the tables. Each tier has its own panel, because matching tiers would hide each other.
+"""Plot the audit (the records over time, and the differences from the first tier) as a PNG and as an HTML
+page with the tables. Each tier has its own panel, because the curves of matching tiers would hide each other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from kafka_compat.pipelines.plot_page import Origin, Page, Table, Theme, columns
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400
-"""Maximum number of steps of the plot. If there are more buckets, they are merged."""
+"""Maximum number of steps of the plot. Buckets are merged if there are more."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
 _STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]  # not day and night in turn
@@ -22,8 +22,8 @@ _STRAYS = 0.001
 
 
 class Span(NamedTuple):
-    """`steps` steps of `step_ms` starting at `first_ms`, each a whole number of audit buckets. `strays`
-    counts distant buckets with few records.
+    """A time axis of `steps` steps of `step_ms`, starting at `first_ms`. Each step is a whole number of audit
+    buckets. `strays` counts distant buckets with few records.
     """
 
     first_ms: int
@@ -38,11 +38,11 @@ class Span(NamedTuple):
         return [self.first_ms + i * self.step_ms for i in range(self.steps + 1)]
 
     def holds(self, when_ms: int) -> bool:
-        """Whether a bucket is within the span."""
+        """Return whether a bucket is within the span."""
         return self.first_ms <= when_ms < self.first_ms + self.steps * self.step_ms
 
     def rows(self, tier: Mapping[Bucket, Count]) -> list[int]:
-        """Records in each step, over all partitions."""
+        """Return the number of records in each step, over all partitions."""
         rows = [0] * self.steps
         for (_, when), count in tier.items():
             if self.holds(when):
@@ -51,8 +51,8 @@ class Span(NamedTuple):
 
 
 def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
-    """The span to plot for these tiers. Up to one record in a thousand is excluded at either end, because
-    outlying timestamps (a wrong clock, a 0) would squeeze all others.
+    """Return the span to plot for these tiers. Up to one record in a thousand is excluded at either end,
+    because outlying timestamps (such as 0, or from a wrong clock) would leave little space for all others.
     """
     rows: dict[int, int] = {}
     for tier in tiers:
@@ -72,7 +72,7 @@ def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
 
 
 def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
-    """The timestamps that exclude one record in a thousand at each end."""
+    """Return the first and last timestamps after the exclusion of one record in a thousand at each end."""
     spare = sum(rows[when] for when in whens) * _STRAYS
     ends = []
     for order in (whens, list(reversed(whens))):
@@ -86,7 +86,7 @@ def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
 
 
 def _step(length_ms: int, bucket_ms: int) -> int:
-    """The shortest sufficient step that is a whole number of buckets."""
+    """Return the shortest sufficient step that is a whole number of buckets."""
     if length_ms <= STEPS_MAX * bucket_ms:
         return bucket_ms
     for step in _STEPS:
@@ -96,12 +96,12 @@ def _step(length_ms: int, bucket_ms: int) -> int:
 
 
 def times(millis: Sequence[int]) -> list[datetime]:
-    """Timestamps for the axis. Years outside of 1 to 9999 are clamped."""
+    """Convert timestamps for the axis. Years outside of 1 to 9999 are clamped."""
     return [_EPOCH + timedelta(milliseconds=min(max(m, _FIRST_MS), _LAST_MS)) for m in millis]
 
 
 def length_text(length_ms: int) -> str:
-    """A time span in words: hour, 15 minutes, 7 days."""
+    """Format a time span in words: hour, 15 minutes, 7 days."""
     for unit, size in (("day", _DAY), ("hour", _HOUR), ("minute", _MINUTE), ("second", _SECOND)):
         if length_ms % size == 0:
             count = length_ms // size
@@ -127,7 +127,7 @@ def on_time_axis(axes: Any, span: Span) -> None:
     first, last = times([span.first_ms, span.first_ms + length_ms])
     axes.set_xlim(first, last)
     strays = (
-        f"; {span.strays:,} bucket{'s' if span.strays > 1 else ''} far outside are in no field"
+        f"; {span.strays:,} bucket{'s' if span.strays > 1 else ''} far outside the range are not shown"
         if span.strays
         else ""
     )
@@ -148,13 +148,13 @@ def plot(
     places: Mapping[str, str],
     origin: Origin,
 ) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html; returns both names. `places` describes each tier."""
+    """Write `path`.png and `path`.html, and return both names. `places` describes each tier."""
     shown = page(counts, differences, bucket_ms, places, origin)
     return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
 
 def draw(counts: Counts, differences: Sequence[Difference], bucket_ms: int, theme: Theme) -> Any:
-    """The figure: a panel for each tier, with the same axes; and one for differences, if any."""
+    """Draw a panel for each tier, with the same axes, and a panel for the differences, if there are any."""
     from matplotlib.figure import Figure
 
     names, differ = list(counts), bool(differences)
@@ -257,7 +257,7 @@ def _explain(figure: Any, axes: Any, differences: Sequence[Difference], theme: T
 
 def _title(name: str, counts: Counts, differences: Sequence[Difference], *, is_first: bool) -> str:
     rows = sum(count.rows for count in counts[name].values())
-    verdict = "what the others are held against" if is_first else "the same"
+    verdict = "the reference" if is_first else "matches"
     if differences:
         verdict = "1 bucket differs" if len(differences) == 1 else f"{len(differences):,} buckets differ"
     return f"{shortened(name)}: {rows:,} records, {verdict}"
@@ -273,20 +273,20 @@ def page(
     places: Mapping[str, str],
     origin: Origin,
 ) -> Page:
-    """The HTML page around the plot."""
+    """Return the HTML page around the plot."""
     summary = _summary(counts, differences, bucket_ms)
     first = next(iter(counts))
     tiers = []
     for name, tier in counts.items():
         own = [difference for difference in differences if difference.tier == name]
-        verdicts = ", ".join(_counted(own)) or ("held against" if name == first else "the same")
+        verdicts = ", ".join(_counted(own)) or ("reference" if name == first else "matches")
         rows = sum(count.rows for count in tier.values())
         tiers.append([name, f"{rows:,}", f"{len(tier):,}", verdicts, places.get(name, "")])
     step = length_text(span_of(counts.values(), bucket_ms).step_ms)
-    alt = f"Records per {step} over time (UTC), a field for each tier: {', '.join(counts)}. {summary}"
+    alt = f"Records per {step} over time (UTC), a panel for each tier: {', '.join(counts)}. {summary}"
     after = [_differences(differences, bucket_ms)]
     return Page(
-        "Do all tiers hold the same?",
+        "Do all tiers match?",
         origin,
         summary,
         [Table("Tiers", columns("Tier", "#Records", "#Buckets", "Verdict", "Place"), tiers)],
@@ -300,17 +300,16 @@ def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) 
     first = next(iter(counts))
     rows = sum(count.rows for count in counts[first].values())
     if not differences:
-        return f"All {len(counts)} tiers hold the same {rows:,} records, {each}."
+        return f"All {len(counts)} tiers contain the same {rows:,} records, {each}."
     listed = "; ".join(
         f"{name}: {', '.join(_counted(own))}"
         for name in counts
         if (own := [difference for difference in differences if difference.tier == name])
     )
-    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {listed}."
+    return f"Not all tiers match {first}, {each}. Buckets that differ: {listed}."
 
 
 def _counted(differences: Sequence[Difference]) -> list[str]:
-    """Buckets counted by verdict: "2 lost"."""
     counts = {v: sum(difference.verdict == v for difference in differences) for v in _MARKS}
     return [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
 
@@ -332,5 +331,5 @@ def _differences(differences: Sequence[Difference], bucket_ms: int) -> Table:
     ]
     note = "" if differences else "None."
     if len(differences) > ROWS_MAX:
-        note = f"The first {ROWS_MAX:,} of {len(differences):,}; --json has all."
-    return Table("What differs from the first tier", heads, rows, note)
+        note = f"The first {ROWS_MAX:,} of {len(differences):,}; --json lists all."
+    return Table("Differences from the first tier", heads, rows, note)

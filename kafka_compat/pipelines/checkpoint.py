@@ -8,7 +8,7 @@ Offsets = dict[str, dict[int, int]]
 
 
 def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
-    """Start (inclusive) and end (exclusive) offsets of a batch of a query with one Kafka source.
+    """Return the start (inclusive) and end (exclusive) offsets of a batch of a query with one Kafka source.
 
     A partition that was created during the batch only has an end.
     """
@@ -20,21 +20,21 @@ def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
 
 
 def next_offsets(checkpoint: Path) -> Offsets:
-    """Start offsets of the next new batch; empty before the first run."""
+    """Return the start offsets of the next new batch; empty before the first run."""
     folder = checkpoint / "offsets"
     batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     return _logged(checkpoint, max(batches)) if batches else {}
 
 
 def committed_offsets(checkpoint: Path) -> Offsets:
-    """End offsets of the last finished batch; empty before the first."""
+    """Return the end offsets of the last finished batch; empty before the first batch is finished."""
     folder = checkpoint / "commits"
     batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     return _logged(checkpoint, max(batches)) if batches else {}
 
 
 def _logged(checkpoint: Path, batch_id: int) -> Offsets:
-    """An entry of the offset log: a version, the query's metadata, then one JSON line per source."""
+    """Read an entry of the offset log: a version, the query's metadata, then one JSON line per source."""
     return _json_at_end((checkpoint / "offsets" / str(batch_id)).read_bytes().rstrip(b"\n").splitlines()[-1])
 
 

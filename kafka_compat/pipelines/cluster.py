@@ -75,7 +75,9 @@ def look(
 
 
 def cause(error: BaseException) -> str:
-    """The innermost message of an error, on one line: Java's own, or the last of a worker's traceback."""
+    """Return the innermost message of an error, on one line: Java's message, or the last line of a worker's
+    traceback.
+    """
     java = getattr(error, "java_exception", None)
     if java is None:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -86,7 +88,7 @@ def cause(error: BaseException) -> str:
 
 
 def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:
-    """Reasons, one per line, why a job cannot continue from `archived` (next offsets) without a gap."""
+    """Return the reasons why a job cannot continue from `archived` (next offsets) without a gap."""
     reasons = []
     for topic, partitions in archived.items():
         if topic not in view.topic_ids:

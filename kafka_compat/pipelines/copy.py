@@ -1,8 +1,8 @@
 """Job `copy`: copy topics exactly once with Kafka's transactions, with all fields of records.
 
-Executors write, in one transaction for each source partition of a batch. The driver's memory and CPU do not
-limit the throughput, and no partition waits for another; see the rules in transactional_writer. A batch
-becomes visible partition by partition.
+Executors write the records, in one transaction for each source partition of a batch (see the rules in
+transactional_writer). The driver therefore does not limit the throughput, and partitions do not wait for each
+other. A batch becomes visible partition by partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,10 @@ _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """`source` selects the records. `to_topic` None keeps the topics' names, which requires another cluster.
+    """A copy of topics. `source` selects the records. If `to_topic` is None, the topics keep their names,
+    which requires a different cluster.
 
-    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
     creates missing topics, and adds missing partitions. `group` is the consumer group for the tokens (None:
     named after the job's id).
     """
@@ -40,7 +41,7 @@ class CopyJob:
 
 
 def run_copy(job: CopyJob) -> StreamReport:
-    """Copy the existing records, or continuously. Raises PipelineError."""
+    """Copy the existing records, or copy continuously. Raises PipelineError."""
     options = source_options(job.source.kafka_options)
     _check(job, options)
     target = target_of(job.source, job.target_servers, job.target_options)
@@ -64,8 +65,8 @@ def run_copy(job: CopyJob) -> StreamReport:
         run,
         {**counts, "copied_total": total, **named},
         f"{counts['copied']:,} records copied in {run.seconds:.1f} s ({rate:,.0f} records/s); "
-        f"{counts['skipped']:,} had been copied before a kill.\n"
-        f"In all, {total:,} were copied. The group {named['group']} shows where the job stands.",
+        f"{counts['skipped']:,} had been copied by an interrupted run.\n"
+        f"In total, {total:,} were copied. The group {named['group']} has the job's position.",
     )
 
 
@@ -75,7 +76,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
     from pyspark import cloudpickle
 
-    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
+    # Send the function, because executors on other machines do not have this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)
@@ -84,7 +85,6 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
 
 def _wanted(job: CopyJob, partitions: Mapping[str, int]) -> dict[str, int]:
-    """Number of partitions that each topic of the target needs."""
     wanted: dict[str, int] = {}
     for topic, count in partitions.items():
         name = job.to_topic or topic
@@ -101,7 +101,6 @@ def _copy(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Copy a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = _wanted(job, {topic: max(partitions) + 1 for topic, partitions in end.items()})
     target.provide(wanted, create=job.create)
@@ -119,10 +118,11 @@ def _copy(
 
 
 def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
-    """Before a batch's first attempt, set missing tokens (of new or long idle partitions) to the start.
+    """Before a batch's first attempt, set missing tokens (of new or long idle partitions) to the start of the
+    batch.
 
-    The target does not contain records of the batch yet, so the start is correct. In later attempts, a
-    missing token has expired, and the partition's writer aborts.
+    The target does not contain records of the batch yet, so the start is correct. If a token is missing in a
+    later attempt, it has expired, and the partition's writer aborts.
     """
     from confluent_kafka import Consumer
 
@@ -144,7 +144,7 @@ def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
 
 
 def _check(job: CopyJob, options: dict[str, str]) -> None:
-    """Raise NotStarted for options that would copy a topic into itself, or split a partition's rows."""
+    """Raise NotStarted for options that would copy a topic to itself, or split the rows of a partition."""
     import re
 
     for name in _SPLITTING:
@@ -159,7 +159,7 @@ def _check(job: CopyJob, options: dict[str, str]) -> None:
 
 
 def _read_committed(source: StreamJob) -> StreamJob:
-    """The source with isolation level read_committed, unless the user set one."""
+    """Return the source with isolation level read_committed, unless the user set the isolation level."""
     from dataclasses import replace
 
     if any("isolation.level=" in option for option in source.kafka_options):

@@ -22,15 +22,17 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions, latest_time
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
-    """Rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires pyarrow there.
+    """Yield the rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires pyarrow
+    there.
 
-    Rows are sorted by id; for each id, first the remembered rows (with a null topic; not returned), and then
-    the other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at
-    most `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
+    Rows are sorted by id. The rows of an id are first the remembered rows (with a null topic; not returned),
+    and then the other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a
+    time at most `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
     """
     current: bytes | None = None
     remembered: list[int] = []
@@ -60,9 +62,10 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_m
 
 @dataclass(frozen=True, slots=True)
 class DedupeJob:
-    """`source` selects the records. `by` defines a record's id (see `id_expression`).
+    """A copy without duplicates. `source` selects the records. `by` defines a record's id (see
+    `id_expression`).
 
-    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
     creates the topic, and adds missing partitions.
     """
 
@@ -76,9 +79,10 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """SQL over the source's columns: key, value, header:NAME, another expression, or the entire record.
+    """Return SQL over the source's columns for key, value, header:NAME, another expression, or the entire
+    record.
 
-    A null is not an id. None means key and value together; both may be missing.
+    A null is not an id. `by` None means key and value together; both may be missing.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
@@ -90,7 +94,8 @@ def id_expression(by: str | None) -> str:
 
 
 def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
-    """The `rows` (source's columns, id, at_ms) without duplicates of each other and of remembered rows.
+    """Return the `rows` (source's columns, id, at_ms) without duplicates of each other and of remembered
+    rows.
 
     `remembered` has the columns id and at_ms.
     """
@@ -110,7 +115,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 
 
 def run_dedupe(job: DedupeJob) -> StreamReport:
-    """Process the existing records, or continuously. Raises PipelineError."""
+    """Process the existing records, or process continuously. Raises PipelineError."""
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} cannot be both read and written.")
     target = target_of(job.source, job.target_servers, job.target_options)
@@ -133,10 +138,10 @@ def run_dedupe(job: DedupeJob) -> StreamReport:
         "dedupe",
         run,
         {**figures, "watermark_ms": watermark},
-        f"{run.rows:,} records read in {run.seconds:.1f} s. In all, {total['kept']:,} were kept "
-        f"({total['without_id']:,} of them without id); {total['repeated']:,} repeated others; "
-        f"{total['late']:,} came late and were left out.\n"
-        f"{total['remembered']:,} ids are remembered.",
+        f"{run.rows:,} records read in {run.seconds:.1f} s. In total, {total['kept']:,} were kept "
+        f"({total['without_id']:,} of them without id); {total['repeated']:,} were duplicates; "
+        f"{total['late']:,} were late and were omitted.\n"
+        f"{total['remembered']:,} ids are stored.",
     )
 
 
@@ -149,7 +154,6 @@ def _dedupe(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

@@ -1,8 +1,8 @@
 """Check a job's requirements: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector. Each
 missing requirement has its own message.
 
-The connector's version is pinned together with pyspark's, because it is compiled against that Spark. Besides
-its four jars, its dependencies (Scala, Hadoop, compression) are part of pyspark.
+The connector's version is pinned to pyspark's, because the connector is compiled for that version of Spark.
+The connector consists of four jars; its dependencies (Scala, Hadoop, compression) are part of pyspark.
 """
 
 import importlib.util
@@ -25,13 +25,12 @@ _JAVA_HINT = (
 
 
 def require_spark() -> None:
-    """Raise NotStarted unless pyspark, pyarrow, pandas and Java are installed. Java is not started here, but
-    in `java_command`.
-    """
+    """Raise NotStarted unless pyspark, pyarrow, pandas and Java (of any version) are installed."""
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Check both: Spark requires them for Arrow columns in Python, but reports this only during the run.
+        # Check both packages: Spark requires them for Arrow columns in Python, but reports this only during
+        # the run.
         _require(package)
 
 
@@ -46,13 +45,13 @@ def _require(package: str) -> None:
 
 
 def pyspark_home() -> Path:
-    """Directory of the installed pyspark, found without importing it."""
+    """Return the directory of the installed pyspark, without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
     home = Path(spec.origin).parent
     if not home.is_dir():
-        # Use Spark's location as set by spark-submit, which provides pyspark in an archive.
+        # Use the location that spark-submit sets, because spark-submit provides pyspark in an archive.
         home = Path(os.environ.get("SPARK_HOME", home))
         home = home if (home / "version.py").exists() else home / "python" / "pyspark"
     found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
@@ -65,7 +64,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of a Java that runs Spark: in JAVA_HOME if set, otherwise on PATH."""
+    """Return the path of a Java that runs Spark: in JAVA_HOME if set, otherwise on PATH."""
     java = _java()
     try:
         said = subprocess.run(
@@ -101,12 +100,12 @@ JARS = {
 
 
 def missing_jars(directory: Path) -> list[str]:
-    """Names of the connector's jars that are missing in `directory`."""
+    """Return the names of the connector's jars that are missing in `directory`."""
     return [name for name in JARS if not (directory / name).is_file()]
 
 
 def jars_in(directory: Path) -> list[Path]:
-    """The connector's four jars in `directory`. Raises NotStarted if a jar is missing."""
+    """Return the connector's four jars in `directory`. Raises NotStarted if a jar is missing."""
     missing = missing_jars(directory)
     if missing:
         raise NotStarted(
@@ -117,7 +116,7 @@ def jars_in(directory: Path) -> list[Path]:
 
 
 def copy_jars(directory: Path) -> str:
-    """Download the four jars to `directory`, and return the used tool ("" if all jars existed).
+    """Download the four jars to `directory`. Return the tool used, or "" if all jars were already present.
 
     Maven is tried first, because it uses the mirrors in the user's settings.xml. Ivy is tried next; it is
     part of pyspark and requires only Java.
@@ -135,12 +134,11 @@ def copy_jars(directory: Path) -> str:
                     os.replace(jar, directory / jar.name)
                 if not missing_jars(directory):
                     return tool
-                complaint = f"brought no {', '.join(missing_jars(directory))}"
+                complaint = f"did not download {', '.join(missing_jars(directory))}"
             complaints.append(f"{tool}: {complaint}")
     raise NotStarted(
         "The connector's jars could not be fetched.\n" + "\n".join(complaints),
-        "Maven follows the mirrors in ~/.m2/settings.xml; or copy the jars by hand: "
-        + ", ".join(JARS.values()),
+        "Maven uses the mirrors in ~/.m2/settings.xml; or copy the jars by hand: " + ", ".join(JARS.values()),
     )
 
 
@@ -150,7 +148,7 @@ def _find_jars(root: Path, names: list[str]) -> Iterator[Path]:
 
 
 def _fetch_with_maven(scratch: Path) -> str:
-    """Resolve to `scratch`, and return "" or the error."""
+    """Download the jars to `scratch`, and return "" or the error."""
     maven = shutil.which("mvn")
     if maven is None:
         return "mvn is not installed"
@@ -176,7 +174,7 @@ def _pom_dependency(coordinates: str) -> str:
 
 
 def _fetch_with_ivy(scratch: Path) -> str:
-    """Resolve to `scratch` with pyspark's Ivy, and return "" or the error."""
+    """Download the jars to `scratch` with pyspark's Ivy, and return "" or the error."""
     classpath = str(pyspark_home() / "jars" / "*")
     pattern = f"{scratch}/[artifact]-[revision].[ext]"
     for coordinates in JARS.values():

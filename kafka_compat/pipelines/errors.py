@@ -12,7 +12,7 @@ class PipelineError(Exception):
 
 
 class NotStarted(PipelineError):
-    """Invalid arguments, environment or preconditions; nothing was changed."""
+    """The arguments, the environment or a precondition is invalid. Nothing was changed."""
 
     exit_code = 2
 

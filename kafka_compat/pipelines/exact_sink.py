@@ -40,7 +40,7 @@ REQUEST_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target cluster: `properties` of librdkafka, with bootstrap.servers."""
+    """The target cluster. `properties` contains librdkafka's properties, including bootstrap.servers."""
 
     properties: Mapping[str, str]
 
@@ -54,7 +54,7 @@ class Target:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """The number of partitions of each topic. Raises NotStarted if the cluster does not respond."""
+        """Return the number of partitions of each topic. Raises NotStarted if no broker responds."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -102,7 +102,7 @@ class Target:
         self.require(wanted)
 
     def ends(self, topics: list[str]) -> Ends:
-        """End offset of each partition. Raises KafkaException."""
+        """Return the end offset of each partition. Raises KafkaException."""
         from confluent_kafka import Consumer, TopicPartition
 
         there = self.partitions()
@@ -131,8 +131,8 @@ class Written:
 
 
 def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
-    """The target cluster; None means the source cluster, with the same login. `options` contains librdkafka
-    properties as name=value.
+    """Return the target cluster. If `servers` is None, it is the source cluster, with the same login.
+    `options` contains librdkafka properties as name=value.
     """
     shared: dict[str, str] = {}
     if servers is None:
@@ -142,7 +142,8 @@ def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) ->
 
 
 def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
-    """Write rows with exact_sink_writer.COLUMNS. `begun` contains the end offsets at the start of the batch.
+    """Write rows with the columns COLUMNS of exact_sink_writer. `begun` contains the end offsets of the
+    target when the batch began.
 
     Rows of one target partition are written in the order of (topic_from, partition_from, offset_from).
     """
@@ -150,7 +151,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
 
     from pyspark import cloudpickle
 
-    # Send the function: executors on other machines have pyarrow and confluent-kafka, but not this package.
+    # Send the function, because executors on other machines do not have this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism

@@ -1,4 +1,4 @@
-"""The part of exact_sink that runs on Spark's executors; requires pyarrow and confluent-kafka there."""
+"""The part of exact_sink that runs on Spark's executors, with pyarrow and confluent-kafka."""
 
 import fcntl
 import os
@@ -22,14 +22,14 @@ COLUMNS = (
     "partition_from",
     "offset_from",
 )
-"""The archive's columns, and the origin, which must be unique in the batch. The producer sets a null
-timestamp. A row without to_topic is only counted.
+"""The archive's columns, and the record's origin, which must be unique in the batch. For a null timestamp,
+the producer sets the current time. A row without to_topic is only counted.
 """
 
 DONE_SCHEMA = "written long, found long, left_out long"
 JOB_HEADER = "kafka-compat-job"
 ORIGIN_HEADER = "kafka-compat-origin"
-"""The record's origin as topic/partition/offset. The last header with this name counts."""
+"""Header with the record's origin as topic/partition/offset. The last header with this name counts."""
 
 LOCK_WAIT_S = 60.0
 READ_BACK_TIMEOUT_S = 60.0
@@ -106,12 +106,12 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
 
 
 def origin_name(topic: str, partition: int, offset: int) -> str:
-    """Value of ORIGIN_HEADER."""
+    """Return the value of ORIGIN_HEADER for a record."""
     return f"{topic}/{partition}/{offset}"
 
 
 def read_back(plan: Plan, topic: str, partition: int, start: int) -> set[str]:
-    """Origins of the job's records from offset `start` to the end of the partition."""
+    """Return the origins of the job's records from offset `start` to the end of the partition."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     settings = {"log_level": "2", "group.id": "kafka-compat-read-back", "enable.auto.commit": "false"}
@@ -161,7 +161,6 @@ def _produce(producer: Any, record: dict[str, Any], acknowledged: Any, failed: l
 
 
 def _finish(producer: Any, failed: list[str]) -> None:
-    """Wait until all records are acknowledged. Raises JobFailed if a record was rejected."""
     while producer.flush(1.0):
         _raise(failed)
     _raise(failed)
@@ -173,7 +172,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Lock the file, waiting for a dying writer, and return the descriptor. Close it to unlock."""
+    """Lock the file, waiting for a dying writer. Return its descriptor, whose closing unlocks the file."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

@@ -22,7 +22,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 QUICK_S = 0.8
-"""Timeout for each address at the first attempt; a second attempt announces the wait."""
+"""Timeout in seconds for each address at the first attempt. A second attempt is announced."""
 PATIENT_S = 20.0
 READ, WRITE = 3, 4
 """Bits of the authorized operations in a Metadata response."""
@@ -70,7 +70,8 @@ def first_look_at_target(
     """Check topics to write to, each with at least this many partitions. `properties` contains librdkafka
     properties. With `create`, missing topics will be created, and are not checked.
 
-    Raises NotStarted as `first_look`, and for too few partitions. Returns None for an unsupported login.
+    Raises NotStarted like `first_look`, and if a topic has too few partitions. Returns None if this client
+    does not support the login.
     """
     settings = java_names(properties)
     answer = None if settings is None else _ask(settings, sorted(wanted))
@@ -108,8 +109,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
-    """The first Metadata response of the addresses, with all topics for None. Returns None if this client
-    does not support the login.
+    """Return the first Metadata response of an address, with all topics if `names` is None. Return None if
+    this client does not support the login.
     """
     servers = properties["bootstrap.servers"]
     request = {
@@ -157,7 +158,7 @@ _SETTINGS_HINT = "Give the client's settings with --command-config FILE, or one 
 
 
 def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
-    """Whether Java classes or Spark authenticate the client."""
+    """Return whether Java classes or Spark authenticate the client."""
     classes = any(name.endswith((".class", ".provider", ".providers")) for name in properties)
     sasl = properties.get("security.protocol", "").upper().startswith("SASL")
     return classes or (sasl and "sasl.jaas.config" not in properties)
@@ -167,8 +168,8 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
 
 
 def _explained(servers: str, error: Exception) -> NotStarted:
-    """The error with advice for the user."""
-    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] shows which step fails."
+    """Convert the error to a NotStarted with advice for the user."""
+    doctor = f"kafka-compat doctor --bootstrap-server {servers} [client.properties] shows which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
         return NotStarted(
@@ -190,7 +191,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
     if isinstance(error, EOFError | ValueError):
         return NotStarted(
             f"The cluster at {servers} does not respond: {error}",
-            f"Does it want TLS or a login (security.protocol)? {doctor}",
+            f"Does it require TLS or a login (security.protocol)? {doctor}",
         )
     reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)
     return NotStarted(
@@ -200,7 +201,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
 
 
 def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
-    """Raise NotStarted for a topic if the user lacks the permission of this bit."""
+    """Raise NotStarted for a topic if the user lacks the permission with this bit."""
     verb, operation = ("read", "Read") if bit == READ else ("write to", "Write")
     for topic in topics:
         refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -28,7 +28,7 @@ _FIRST_FILES = {"_lock", "_log", "__job.json"}
 
 
 class JobFolder:
-    """Directory of one job. `settings` must be the same in each run."""
+    """The directory of one job. `settings` must be the same in each run."""
 
     def __init__(self, directory: Path, settings: Mapping[str, Any]) -> None:
         self.directory = directory
@@ -65,13 +65,13 @@ class JobFolder:
         return str(json.loads(self._marker.read_text())["id"])
 
     def begun(self, batch_id: int) -> dict[str, Any] | None:
-        """The begin entry of the batch's first attempt, or None."""
+        """Return the begin entry of the batch's first attempt, or None."""
         path = self._log / f"{batch_id:012d}.begin.json"
         found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry before any effect, or keep an earlier entry. Returns the entry."""
+        """Write a batch's begin entry before any effect, or keep an earlier entry, and return the entry."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)
@@ -84,19 +84,19 @@ class JobFolder:
             (self._log / name).unlink(missing_ok=True)
 
     def last(self) -> tuple[int, dict[str, Any]] | None:
-        """The last committed batch, and the data of its commit entry."""
+        """Return the last committed batch, and the data of its commit entry."""
         batches = sorted(int(path.stem) for path in self._log.glob("[0-9]*.json") if path.stem.isdigit())
         if not batches:
             return None
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
     def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Data of the last commit entry; `at_first` before the first commit."""
+        """Return the data of the last commit entry, or `at_first` before the first commit."""
         last = self.last()
         return at_first if last is None else last[1]
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether the batch is committed, because Spark repeats its last batch after a crash."""
+        """Return whether the batch is committed: Spark repeats its last batch after a crash."""
         last = self.last()
         return last is not None and batch_id <= last[0]
 
@@ -116,7 +116,7 @@ _POLL_S = 0.1
 
 
 class FolderLock:
-    """The lock `directory`/_lock: one job at a time per directory. The file contains the process id.
+    """The lock `directory`/_lock, which allows one job at a time. The file contains the process id.
 
     Spark's driver JVM holds this POSIX record lock: when Python dies, the JVM exits at the end of its
     standard input, but may write until then. The next job waits for the JVM.
@@ -127,7 +127,7 @@ class FolderLock:
         self._held: list[Any] = []
 
     def await_free(self) -> None:
-        """Wait until the lock is free. Raises NotStarted if its job is alive. Changes no files."""
+        """Wait until the lock is free. Raises NotStarted if another job is running. Changes no files."""
         deadline = time.monotonic() + DYING_JVM_WAIT_S
         while self._path.exists():
             with self._path.open("r+") as file:
@@ -145,7 +145,7 @@ class FolderLock:
             time.sleep(_POLL_S)
 
     def hold(self, jvm: Any) -> None:
-        """Create the directory, and take the lock in Spark's JVM until that process exits."""
+        """Create the directory, and acquire the lock in Spark's JVM, which holds it until the JVM exits."""
         self.await_free()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")

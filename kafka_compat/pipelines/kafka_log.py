@@ -29,8 +29,8 @@ SCHEMA = (
     "segment bigint, batch_index int, batch_bytes int, batch_raw_bytes int, compression string, "
     "producer_id bigint, is_transactional boolean, is_control boolean"
 )
-"""The connector's columns, then: sizes (null for a null key or value); the segment's base offset; the place
-in the batch, the batch's size on disk and decompressed; fields of the batch's header.
+"""The connector's columns, followed by sizes (null for a null key or value), the segment's base offset, the
+place in the batch, the batch's size on disk and decompressed, and fields of the batch's header.
 """
 
 PAYLOADS = ("all", "keys", "none")
@@ -54,7 +54,7 @@ class SegmentFile:
         return int(os.path.basename(self.path)[:_SEGMENT_NAME_LENGTH])
 
     def size_bytes(self) -> int:
-        """Current file size; 0 if retention has deleted the file."""
+        """Return the current file size, or 0 if retention has deleted the file."""
         try:
             return os.stat(self.path).st_size
         except FileNotFoundError:
@@ -63,29 +63,31 @@ class SegmentFile:
 
 @dataclass
 class Task(InputPartition):  # type: ignore[misc]
-    """Segments that one task reads in sequence."""
+    """Segments that one task reads one after the other."""
 
     segments: list[SegmentFile]
 
 
 class KafkaLog(DataSource):  # type: ignore[misc]
-    """The data source, by Spark's Python API."""
+    """The data source, for Spark's Python API."""
 
     @classmethod
     def name(cls) -> str:
         return "kafka-log"
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the columns."""
         return SCHEMA
 
     def reader(self, schema: Any) -> "KafkaLogReader":
-        """A batch reader."""
+        """Return a batch reader."""
         return KafkaLogReader(self.options)
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Reader with tasks of one large or several small segments, because each task costs Spark 0.2 seconds."""
+    """Reader that divides the segments into tasks. A task costs Spark 0.2 seconds, so a task reads one large
+    segment or several small segments.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
@@ -98,7 +100,7 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         ]
 
     def partitions(self) -> list[Any]:
-        """Tasks for the current segments. An empty directory yields one empty task, as Spark requires one."""
+        """Return tasks for the current segments. Spark requires at least one task, which may be empty."""
         tasks = [Task([])]
         room = TASK_BYTES
         for segment in self._segments:
@@ -117,7 +119,9 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
 
 
 def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
-    """The segments of the directory's topics, with valid offsets. Raises ValueError for other directories."""
+    """Return the segments of the directory's topics, with their valid offsets. Raises ValueError if the
+    directory is not a broker's data directory.
+    """
     from kafka_compat.storage.directories import checkpoints
 
     if not (folder / checkpoints.META_PROPERTIES).is_file():
@@ -146,7 +150,7 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
 
 
 def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
-    """The segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
+    """Yield the segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
 
     A segment that retention has deleted yields no rows.
     """
@@ -163,7 +167,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
             rows.add(batch)
             if len(rows) >= ROWS_PER_BATCH:
                 yield rows.take()
-            # Do not read past the end, where a running broker may have written incomplete bytes.
+            # Stop here: beyond the segment's end, a running broker may have written incomplete bytes.
             if batch.header.next_offset >= segment.end:
                 break
         if len(rows):
@@ -174,7 +178,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _ReadOnly:
-    """File interface that storage.scan requires."""
+    """File with the interface that storage.scan requires."""
 
     descriptor: int
 
@@ -183,7 +187,7 @@ class _ReadOnly:
 
 
 class _Rows:
-    """Rows as columns, buffered until an Arrow batch is full."""
+    """Buffer of rows as columns, for an Arrow batch."""
 
     def __init__(self, segment: SegmentFile, payload: str) -> None:
         self._segment = segment
@@ -215,7 +219,6 @@ class _Rows:
             return pa.repeat(pa.scalar(value, kind), count)
 
         def of_batches(column: int, kind: Any) -> Any:
-            """A column with the same value in all records of a batch."""
             values = pa.array([values[column] for _, _, values in self._batches], kind)
             return values.take(batch_of_record)
 
@@ -257,7 +260,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns: increasing absolute offsets, optional headers in the connector's format."""
+    """Records as columns, with increasing absolute offsets. `headers` has the connector's format."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
@@ -279,7 +282,7 @@ class _Records:
 
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
-    """Return (codec, decompressed size, records) of a scanned batch in any format."""
+    """Return (codec, decompressed size, records) of a scanned batch of any format."""
     from kafka_compat.storage.records.batch import HEADER_SIZE
     from kafka_compat.storage.records.kinds import CompressionType
     from kafka_compat.storage.records.legacy import read_message, unwrap
@@ -311,7 +314,7 @@ def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
 
 
 def _without_headers(header: Any, body: bytes, records: _Records) -> None:
-    """Decode records of format 2 in a fraction of the time of storage.records, which parses headers.
+    """Decode records of format 2 without headers. This takes a fraction of the time of storage.records.
 
     Numbers of one or two bytes, and timestamps, are decoded inline.
     """

@@ -1,6 +1,6 @@
 """Convert `--kafka-option k=v` to options of Spark's Kafka source and to properties of Kafka clients.
 
-Settings may have different names in Kafka's Java client, which reads, and in librdkafka, which writes.
+Jobs read with Kafka's Java client, and write with librdkafka. The two may use different names for a setting.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted for malformed strings and the job's own options."""
+    """Parse `name=value` strings. Raises NotStarted for malformed strings and options that jobs set."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -57,7 +57,7 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """The source's options for Kafka's Java client, with the client's names."""
+    """Return the source's options for Kafka's Java client, with the client's names."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
@@ -83,7 +83,7 @@ _OF_JAVA_ALONE = ("ssl.truststore.", "ssl.keystore.type", "sasl.jaas.config")
 
 
 def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Convert properties of Kafka's Java client to librdkafka's, if the names differ."""
+    """Convert properties of Kafka's Java client to librdkafka's properties."""
     result = {
         name: value
         for name, value in pairs.items()
@@ -95,7 +95,7 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.certificates" in pairs:
         result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
     if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
-        # Use the file for both, because Java's file contains the key and its certificates.
+        # Use the file for both settings, because Java's file contains the key and its certificates.
         file = result.pop("ssl.keystore.location")
         result |= {"ssl.certificate.location": file, "ssl.key.location": file}
     try:

@@ -29,7 +29,9 @@ ANSWER_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LagJob:
-    """Commit the query's position as `group`, every `interval_s` seconds or once for None."""
+    """A query's checkpoint, and the group to which its position is committed: every `interval_s` seconds, or
+    once if `interval_s` is None.
+    """
 
     bootstrap_servers: str
     checkpoint: Path
@@ -40,7 +42,7 @@ class LagJob:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The last committed offsets, and the partitions' ends at that time."""
+    """The offsets committed last, and the partitions' ends at that time."""
 
     group: str
     committed: Offsets
@@ -48,7 +50,7 @@ class LagReport:
     exit_code: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values, one entry per partition."""
+        """Return the report as plain values, with one entry per partition."""
         return {
             "job": "lag",
             "group": self.group,
@@ -66,25 +68,26 @@ class LagReport:
         }
 
     def as_text(self) -> str:
-        """A table in the format of kafka-consumer-groups."""
+        """Return a table in the format of kafka-consumer-groups."""
         keys = ("topic", "partition", "committed_offset", "end_offset", "lag")
         rows = [[self.group, *(str(entry[key]) for key in keys)] for entry in self.as_json()["partitions"]]
         return text_table(["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"], rows)
 
 
 class GroupCommitter:
-    """Commits offsets to a group without joining it. `properties` are librdkafka's."""
+    """Client that commits offsets to a group without joining it. `properties` are librdkafka's."""
 
     def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
         from confluent_kafka import Consumer
 
         own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
-        # Suppress librdkafka's several errors per second, which would hide the caller's message.
+        # Suppress librdkafka's error messages, several per second, because they would hide the caller's
+        # message.
         self._consumer = Consumer({"log_level": "2", **properties, **own})
         self._lock = threading.Lock()
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit next offsets, and wait for the response. Raises KafkaException."""
+        """Commit the next offsets, and wait for the response. Raises KafkaException."""
         from confluent_kafka import TopicPartition
 
         positions = [
@@ -94,12 +97,13 @@ class GroupCommitter:
         ]
         if positions:
             with self._lock:
-                # Send this request first, because a commit would wait a minute for an unresponsive cluster.
+                # Send this request first, because a commit would wait for an unresponsive cluster for a
+                # minute.
                 self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
                 self._consumer.commit(offsets=positions, asynchronous=False)
 
     def ends(self, offsets: Offsets) -> Offsets:
-        """The ends of the same partitions. Raises KafkaException."""
+        """Return the ends of the same partitions. Raises KafkaException."""
         from confluent_kafka import TopicPartition
 
         with self._lock:
@@ -133,7 +137,7 @@ def show_lag(
 
 
 class LagListener:
-    """Follows the queries of a session; `as_listener()` returns Spark's listener object."""
+    """Listener for the queries of a session. `as_listener()` returns Spark's listener object."""
 
     def __init__(self, bootstrap_servers: str, group: str | None, properties: Mapping[str, str]) -> None:
         self._servers = bootstrap_servers
@@ -143,19 +147,19 @@ class LagListener:
         self._listener: Any = None
 
     def as_listener(self) -> Any:
-        """The StreamingQueryListener, the same object at every call."""
+        """Return the StreamingQueryListener, which is the same object at every call."""
         if self._listener is None:
             self._listener = _listener_class()(self)
         return self._listener
 
     def close(self) -> None:
-        """Close the connections. Call this after removing the listener."""
+        """Close the connections. Call this method after removing the listener."""
         for committer in self._committers.values():
             committer.close()
         self._committers.clear()
 
     def progressed(self, query: str, sources: Sequence[Any]) -> None:
-        """Process a finished batch; `sources` have `description` and `endOffset` (JSON)."""
+        """Process a finished batch. Each of `sources` has a `description` and an `endOffset` (JSON)."""
         import logging
 
         offsets: Offsets = {}
@@ -225,7 +229,7 @@ def run_lag(job: LagJob) -> LagReport:
 
 
 def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool) -> bool:
-    """Commit. In a continuous job, log a failure, and retry in the next round."""
+    """Commit the offsets. If this fails in a continuous job, log the failure, and retry in the next round."""
     try:
         committer.commit(offsets)
     except Exception as error:

@@ -26,7 +26,7 @@ _PLACE = ("partition", "offset")
 
 
 def merge_latest(before: Any, rows: Any) -> Any:
-    """The latest record of each topic and key in both inputs, which have the source's columns.
+    """Return the latest record of each topic and key in both inputs, which have the source's columns.
 
     The latest record has the highest partition and offset. Records without a value are kept, since they must
     replace earlier records; records without a key are dropped.
@@ -49,7 +49,7 @@ def run_latest(job: StreamJob) -> StreamReport:
         _show(folder)
 
     def merger(spark: Any, _: str) -> Process:
-        # Switch the link, because an earlier run may have died between its commit and the switch.
+        # Switch the link now, because an earlier run may have died between its commit and the switch.
         show()
         return partial(_merge, spark, folder)
 
@@ -62,12 +62,11 @@ def run_latest(job: StreamJob) -> StreamReport:
         {"table": str(table), "keys": keys, "deleted": deleted, "without_key": without_key},
         f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
         f"{table} holds {keys:,} keys; {deleted:,} are deleted; "
-        f"{without_key:,} records had no key and were left out.",
+        f"{without_key:,} records had no key and were omitted.",
     )
 
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
-    """Write the next version, and return the data for its commit entry."""
     last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)
@@ -93,7 +92,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version; delete all but the previous version, which may be in use."""
+    """Point the link at the committed version. Keep the previous one, which may be in use; delete others."""
     last = folder.last()
     if last is None:
         return

@@ -11,9 +11,9 @@ from kafka_compat.pipelines.progress import text_table, utc
 class PartitionLine:
     """A partition: sizes of values in bytes, codecs, and pending deletions by retention.
 
-    The broker's next retention checks delete `due_rows`; `next_due_ms` is the time when the next segment is
-    due (None: never, by time); `future_rows` are in segments with a timestamp more than a day ahead of now,
-    which prevents the deletion of these and all later segments.
+    The broker's next retention checks delete `due_rows`. `next_due_ms` is the time at which the next segment
+    is due (None: never, by time). `future_rows` counts the records of segments with a timestamp more than a
+    day ahead of now, which prevents the deletion of these segments and of all later ones.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """Results of the report."""
+    """The results of the report."""
 
     partitions: list[PartitionLine]
     keys: list[KeyLine]
@@ -52,12 +52,12 @@ class LogReport:
     exit_code: int = 0
 
     def skew(self, topic: str) -> float:
-        """Ratio of the topic's largest partition to the mean, in records; 1.0 means even."""
+        """Return the ratio of the topic's largest partition to the mean, in records. 1.0 means no skew."""
         rows = [line.rows for line in self.partitions if line.topic == topic]
         return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
 
     def size_bytes(self, topic: str) -> int:
-        """The topic's size on disk."""
+        """Return the topic's size on disk."""
         return sum(line.size_bytes for line in self.partitions if line.topic == topic)
 
     @property
@@ -66,7 +66,7 @@ class LogReport:
         return sorted({line.topic for line in self.partitions})
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         return {
             "job": "report",
             "seconds": round(self.seconds, 3),
@@ -77,7 +77,7 @@ class LogReport:
         }
 
     def tables(self) -> list[list[list[str]]]:
-        """Tables of partitions, topics' skew, and hot keys, each with its header."""
+        """Return the tables of partitions, topics' skew, and hot keys, each with its header."""
         head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
         head += ["NEXT-DUE", "FUTURE-ROWS"]
         partitions = [
@@ -97,6 +97,6 @@ class LogReport:
         ]
 
     def as_text(self) -> str:
-        """The tables as text."""
+        """Return the tables as text."""
         shown = [text_table(table[0], table[1:]) for table in self.tables() if len(table) > 1]
         return "\n\n".join(shown) or "No records."

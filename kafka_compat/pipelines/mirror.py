@@ -21,17 +21,17 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
-"""Header with the cluster that a mirrored record came from. Repeated if it came through several clusters."""
+"""Header with the cluster that a mirrored record came from. Each mirroring of a record adds one."""
 
 _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorJob:
-    """`source` selects the records; the target `target_name` has the same topic names.
+    """A mirror of topics. `source` selects the records; the target `target_name` has the same topic names.
 
-    `target_options` are librdkafka properties for the cluster at `target_servers`. `create` creates missing
-    topics with as many partitions, and adds partitions that were added to the source.
+    `target_options` contains librdkafka properties for the cluster at `target_servers`. `create` creates
+    missing topics with the source's number of partitions, and adds partitions that were added to the source.
     """
 
     source: StreamJob
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to rows for exact_sink. Records that came from the target get no topic."""
+    """Convert the source's rows to rows for exact_sink. Records that came from the target have no topic."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -63,7 +63,7 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 
 
 def run_mirror(job: MirrorJob) -> StreamReport:
-    """Mirror the existing records, or continuously. Raises PipelineError."""
+    """Mirror the existing records, or mirror continuously. Raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
     names = [job.source_name, job.target_name]
     folder = job.source.folder("mirror", names=names, to=job.target_servers)
@@ -85,14 +85,13 @@ def run_mirror(job: MirrorJob) -> StreamReport:
             "offset_map": str(job.source.directory / "offset_map"),
         },
         f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
-        f"In all, {mirrored:,} were mirrored; {looped:,} were left out, as they had come from the target.",
+        f"In total, {mirrored:,} were mirrored; {looped:,} were omitted, because they came from the target.",
     )
 
 
 def _mirror(
     job: MirrorJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
     target.provide(wanted, create=job.create)

@@ -1,7 +1,7 @@
-"""Sets of offsets as runs, in Arrow arrays: find gaps and duplicates. No I/O.
+"""Find gaps and duplicates in sets of offsets, which are stored as runs in Arrow arrays. No I/O.
 
 A run is a range of offsets without a gap, from the first to the last, inclusive. A partition without
-transactions or compaction is one run, so checks of millions of records stay small.
+transactions or compaction is one run, so checks of millions of records need little memory.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from kafka_compat.pipelines.errors import RecordsLost
 
 @dataclass(frozen=True, slots=True)
 class OffsetRuns:
-    """Runs of one partition, `first[i]` to `last[i]` inclusive (int64 arrays of equal length)."""
+    """The runs of one partition, `first[i]` to `last[i]` inclusive (int64 arrays of the same length)."""
 
     first: Any
     last: Any
@@ -29,14 +29,14 @@ class OffsetRuns:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Gaps in a range: the number of offsets without a record, and the first few ranges [first, last]."""
+    """The gaps in a range: the number of offsets without a record, and the first few ranges [first, last]."""
 
     count: int
     ranges: list[list[int]]
 
 
 def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
-    """Runs of offsets, given as int64 arrays in strictly increasing order. Raises RecordsLost otherwise."""
+    """Convert offsets in int64 arrays to runs. Raises RecordsLost unless the offsets strictly increase."""
     firsts, lasts = [], []
     previous = None
     for chunk in chunks:
@@ -59,7 +59,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
-    """One partition's sorted runs from several files. Raises RecordsLost if two files contain an offset."""
+    """Merge one partition's sorted runs from several files. Raises RecordsLost for duplicate offsets."""
     parts = list(parts)
     first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
     order = pc.sort_indices(first)
@@ -73,7 +73,7 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
-    """Offsets in [start, end) that no run contains. Raises RecordsLost if a run lies outside.
+    """Return the offsets in [start, end) that no run contains. Raises RecordsLost if a run lies outside.
 
     Gaps are legitimate after compaction, and at transaction markers.
     """
@@ -91,13 +91,13 @@ def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gap
 
 
 def int64_bytes(array: Any) -> bytes:
-    """The values of an int64 array without nulls, in the machine's byte order, for `int64_array`."""
+    """Return the values of an int64 array without nulls, in the machine's byte order, for `int64_array`."""
     data: bytes = array.buffers()[1].slice(array.offset * 8, len(array) * 8).to_pybytes()
     return data
 
 
 def int64_array(data: bytes) -> Any:
-    """Inverse of `int64_bytes`."""
+    """Convert the result of `int64_bytes` to an int64 array."""
     return pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
 
 

@@ -1,6 +1,4 @@
-"""Write a plot and tables as one self-contained HTML file that can be mailed and printed, in light and dark
-mode.
-"""
+"""Write a plot and tables as one self-contained HTML file, in light and dark mode, for mail and print."""
 
 import base64
 import html
@@ -20,8 +18,9 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Theme(NamedTuple):
-    """Colors of a plot. `first` to `third` are colors of data, after Okabe and Ito, that the color-blind can
-    distinguish. Each series also has its own hatch, marker or dash, for prints in black and white.
+    """Colors of a plot. `first` to `third` are the colors of data, chosen to be distinguishable with color
+    blindness (after Okabe and Ito). Each series also has its own hatch, marker or dash, for prints in black
+    and white.
     """
 
     paper: str
@@ -71,13 +70,14 @@ def styled(theme: Theme) -> Iterator[None]:
         "ytick.labelcolor": theme.ink,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # Suppress the warning: characters missing in the font are drawn as boxes, and the table shows them.
+        # Suppress the warning about characters that the font lacks. They are drawn as boxes, but the table
+        # shows them.
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
 
 def unit_of(values: Sequence[int]) -> tuple[str, int]:
-    """The best unit for the largest of these sizes in bytes, and the size of the unit."""
+    """Return the best unit for the largest of these sizes in bytes, and the size of the unit."""
     power = 0
     while max(values, default=0) >= 1024 ** (power + 1) and power < len(_UNITS) - 1:
         power += 1
@@ -85,7 +85,7 @@ def unit_of(values: Sequence[int]) -> tuple[str, int]:
 
 
 def size_text(size_bytes: float) -> str:
-    """A size with three digits and a unit: 512 B, 1.50 KiB, 48.2 MiB."""
+    """Format a size with three digits and a unit: 512 B, 1.50 KiB, 48.2 MiB."""
     unit, factor = unit_of([int(size_bytes)])
     value = size_bytes / factor
     digits = 0 if unit == "B" or value >= 100 else 1 if value >= 10 else 2
@@ -93,7 +93,7 @@ def size_text(size_bytes: float) -> str:
 
 
 def shortened(text: str, length: int = 28) -> str:
-    """Shorten a name in the middle to this many characters."""
+    """Shorten a name to this many characters, by cutting out its middle."""
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
 
@@ -126,7 +126,7 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """Add a title, and below it a legend for labels; `with_room` always reserves the legend's space."""
+    """Add a title, with a legend for labels below. `with_room` reserves the legend's space in any case."""
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)
     if labelled:
@@ -138,7 +138,7 @@ _CAPTION_WIDTH = 150
 
 
 class Origin(NamedTuple):
-    """Source of a plot. `command` is "" without a command; `cluster` is a description."""
+    """The origin of a plot. `command` is "" without a command; `cluster` is a description."""
 
     command: str
     cluster: str
@@ -167,20 +167,20 @@ def _time(at_ms: int) -> str:
 
 
 class Column(NamedTuple):
-    """A column's title; numbers are aligned to the right."""
+    """A column's title, and whether it contains numbers, which are aligned to the right."""
 
     head: str
     is_number: bool = False
 
 
 def columns(*heads: str) -> list[Column]:
-    """Columns with these titles; a leading # marks numbers."""
+    """Create columns with these titles. A leading # marks numbers."""
     return [Column(head.removeprefix("#"), head.startswith("#")) for head in heads]
 
 
 class Table(NamedTuple):
-    """`rows` have a cell for each column; the first cell is the row's header. `note` replaces a table that
-    has no rows, and otherwise follows the title.
+    """A table. `rows` have a cell for each column; the first cell is the row's header. `note` replaces a
+    table without rows, and otherwise follows the title.
     """
 
     title: str
@@ -190,8 +190,8 @@ class Table(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Contents of a page from top to bottom: `summary` in words, tables, the plot with `alt` as its text
-    alternative, more tables.
+    """The contents of a page, from top to bottom: `summary` in words, tables, the plot with `alt` as its text
+    alternative, and more tables.
     """
 
     title: str
@@ -251,7 +251,7 @@ tbody th { font-weight: normal } tbody tr:nth-child(even) { background: var(--ba
 
 
 def written(page: Page, light: bytes, dark: bytes) -> str:
-    """The page as HTML, with the plot in a light and a dark version."""
+    """Return the page as HTML, with the plot in a light and a dark version."""
     title, dark_source = html.escape(page.title), _data(dark)
     width, height = _size_in_pixels(light)
     facts = "".join(
@@ -283,7 +283,7 @@ def _data(png: bytes) -> str:
 
 
 def _size_in_pixels(png: bytes) -> tuple[int, int]:
-    """Display size of the image, from its first chunk; the image has a higher resolution."""
+    """Return the display size of the image, from its first chunk. The image has a higher resolution."""
     return tuple(round(int.from_bytes(png[i : i + 4]) * 96 / DPI) for i in (16, 20))  # type: ignore[return-value]
 
 

@@ -1,7 +1,7 @@
 """Job `replay`: write an archive's records back to a topic, exactly once and in order.
 
-Key, value, headers, timestamp and partition are kept. The archive's file names contain offset ranges, so a
-batch opens only the required files. See exact_sink for the exactly-once delivery.
+The key, value, headers, timestamp and partition are kept. The archive's file names contain offset ranges, so
+a batch opens only the required files. See exact_sink for the exactly-once delivery.
 """
 
 import hashlib
@@ -34,9 +34,9 @@ Ranges = dict[str, dict[str, list[int]]]
 class ReplayJob:
     """The records to replay from the archive at `directory`, and their target.
 
-    Empty `topics` select all. `offsets` maps partitions to (first or None, end or None), offsets of the
-    archived topic. `since_ms` and `until_ms` (exclusive) are timestamps. `to_topic` None keeps the topics'
-    names. `state` None means a directory in the archive. `again` repeats a finished replay.
+    If `topics` is empty, all topics are selected. `offsets` maps partitions to (first or None, end or None),
+    offsets of the archived topic. `since_ms` and `until_ms` (exclusive) are timestamps. `to_topic` None keeps
+    the topics' names. `state` None means a directory in the archive. `again` repeats a finished replay.
     """
 
     directory: Path
@@ -69,7 +69,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Rows of the run by (topic, partition). An interrupted attempt wrote `written_before`."""
+    """The rows of the run by (topic, partition). An interrupted attempt wrote `written_before`."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
@@ -79,7 +79,7 @@ class ReplayReport:
     exit_code: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         return {
             "job": "replay",
             "directory": str(self.job.directory),
@@ -95,9 +95,9 @@ class ReplayReport:
         }
 
     def as_text(self) -> str:
-        """A table with one line per partition, and a summary line."""
+        """Return a table with one line per partition, and a summary line."""
         if self.was_complete:
-            return "All of it was replayed before; nothing was written. --again replays it once more."
+            return "The replay was already complete; nothing was written. Use --again to repeat it."
         lines = [
             [e["topic"], str(e["partition"]), e["to_topic"], str(e["rows"])]
             for e in self.as_json()["partitions"]
@@ -108,7 +108,7 @@ class ReplayReport:
 
 
 def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int | None) -> Any:
-    """The rows of an archive with offsets in `ranges` and timestamps in [since_ms, until_ms)."""
+    """Return the rows of an archive with offsets in `ranges` and timestamps in [since_ms, until_ms)."""
     from pyspark.sql import functions as f
 
     chosen = f.lit(False)
@@ -128,7 +128,7 @@ def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int |
 
 
 def as_records(rows: Any, to_topic: str | None) -> Any:
-    """Convert the archive's columns to the columns of exact_sink, each record with its original partition."""
+    """Convert the archive's columns to the columns of exact_sink. Each record keeps its partition."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -140,7 +140,7 @@ def as_records(rows: Any, to_topic: str | None) -> Any:
 
 
 def run_replay(job: ReplayJob) -> ReplayReport:
-    """Replay the selected part of the current archive. Raises PipelineError."""
+    """Replay the selected records of the archive. Raises PipelineError."""
     files = _files(job)
     ranges = _ranges(job, files)
     if not ranges:
@@ -214,7 +214,6 @@ def _replay(
 
 
 def _left(ranges: Ranges, done: dict[str, dict[str, int]]) -> Ranges:
-    """The remaining ranges after `done`, which contains the next offsets by topic and partition."""
     left: Ranges = {}
     for topic, partitions in ranges.items():
         for partition, (first, end) in partitions.items():
@@ -230,7 +229,6 @@ def _advanced(done: dict[str, dict[str, int]], part: Ranges) -> dict[str, dict[s
 
 
 def _files(job: ReplayJob) -> list[ArchiveFile]:
-    """The archive's files for the selected topics and days."""
     ArchiveStore(job.directory).check()
     if not (job.directory / "_archive.json").exists():
         raise NotStarted(f"{job.directory} is not an archive.", "kafka-compat pipeline archive writes one.")
@@ -251,7 +249,7 @@ def _day(timestamp_ms: int | None, default: str) -> str:
 
 
 def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
-    """The selected ranges that the files contain, without partitions that have no such range."""
+    """Return the selected ranges that the files contain, without partitions that have no such range."""
     found: Ranges = {}
     for file in files:
         if job.offsets and file.partition not in job.offsets:
@@ -266,7 +264,7 @@ def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
 
 
 def _cut(ranges: Ranges, size: int) -> Ranges:
-    """The first part of every partition, about `size` offsets in all."""
+    """Return the first part of the range of every partition, about `size` offsets in total."""
     each = max(1, size // sum(map(len, ranges.values())))
     return {
         topic: {partition: [first, min(first + each, end)] for partition, (first, end) in partitions.items()}
@@ -293,7 +291,7 @@ def _read(spark: Any, job: ReplayJob, files: Iterable[ArchiveFile], ranges: Rang
 
 
 def archive_schema() -> str:
-    """The archive's columns as a Spark schema."""
+    """Return the archive's columns as a Spark schema."""
     headers = "array<struct<key: string, value: binary>>"
     types = ("binary", "binary", headers, "string", "int", "bigint", "timestamp", "int")
     return ", ".join(f"{name} {kind}" for name, kind in zip(COLUMNS, types, strict=True))
@@ -307,7 +305,7 @@ def _count(rows: Any) -> dict[tuple[str, int], int]:
 
 
 def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None:
-    """Check that the target has enough partitions; create missing topics if requested."""
+    """Check that the target has enough partitions. Create missing topics if requested."""
     target.look(wanted, create=create)
     if create:
         there = target.partitions()
@@ -318,7 +316,6 @@ def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None
 
 
 def _wanted(job: ReplayJob, ranges: Ranges) -> dict[str, int]:
-    """Number of partitions that the target's topics need."""
     wanted: dict[str, int] = {}
     for topic, partitions in ranges.items():
         name = job.to_topic or topic
@@ -341,5 +338,4 @@ def _settings(job: ReplayJob) -> dict[str, Any]:
 
 
 def _name(job: ReplayJob) -> str:
-    """Directory name that depends only on the selection and the target."""
     return hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]

@@ -1,7 +1,8 @@
 """Job `report`: analyze a broker's data directory without the broker: skew, hot keys, sizes, compression, and
 pending retention.
 
-One pass over the segments (see kafka_log) computes a line for each segment, a second pass the hot keys.
+A first pass over the segments (see kafka_log) computes a line for each segment. A second pass finds the hot
+keys.
 """
 
 import time
@@ -24,8 +25,8 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """`folders` contains one broker's data directories (replicas on other brokers would be counted twice). No
-    topics means all except internal topics.
+    """A report on data directories. `folders` contains the data directories of one broker: replicas on
+    several brokers would be counted several times. No topics means all except internal topics.
 
     `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which a data directory
     does not contain. `now_ms` None is the time of the run. `hot_keys` is the number of listed keys per topic.
@@ -45,7 +46,7 @@ class ReportJob:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLine:
-    """A segment: records, bytes on disk and decompressed, largest timestamp (ms)."""
+    """A segment: its records, bytes on disk and decompressed, and largest timestamp (ms)."""
 
     topic: str
     partition: int
@@ -58,7 +59,7 @@ class SegmentLine:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a partition's values in bytes (median, 99th percentile), and its codecs."""
+    """The sizes of a partition's values in bytes (median, 99th percentile), and its codecs."""
 
     p50: int
     p99: int
@@ -67,7 +68,7 @@ class Sizes:
 
 
 def run_report(job: ReportJob) -> LogReport:
-    """Read the directories and report. Raises PipelineError."""
+    """Read the directories, and return the report. Raises PipelineError."""
     require_spark()
     if job.plot is not None:
         require_matplotlib()
@@ -100,7 +101,7 @@ def run_report(job: ReportJob) -> LogReport:
 
 
 def _cluster(folders: Sequence[Path]) -> str:
-    """The brokers and cluster of the directories, from meta.properties."""
+    """Return the brokers and the cluster of the directories, from meta.properties."""
     places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
@@ -116,7 +117,7 @@ def _cluster(folders: Sequence[Path]) -> str:
 def partition_lines(
     job: ReportJob, segments: Sequence[SegmentLine], sizes: dict[tuple[str, int], Sizes]
 ) -> list[PartitionLine]:
-    """A line for each partition."""
+    """Return a line for each partition."""
     now_ms = int(time.time() * 1000) if job.now_ms is None else job.now_ms
     lines = []
     for owner, size in sorted(sizes.items(), key=lambda item: item[0]):
@@ -145,10 +146,11 @@ def partition_lines(
 def _due(
     job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
 ) -> tuple[list[SegmentLine], int | None]:
-    """The oldest segments that retention deletes now, and the time when it deletes the next segment.
+    """Return the oldest segments that retention deletes now, and the time at which it deletes the next
+    segment.
 
-    As in a broker, segments are deleted in order, up to the first segment to keep; by time, an active segment
-    is rolled and deleted, too.
+    As in a broker, segments are deleted in order, up to the first segment to keep. Retention by time also
+    rolls and deletes the active segment.
     """
     surplus = 0
     if job.retention_bytes is not None:
@@ -165,7 +167,7 @@ def _due(
 
 
 def hot_keys(rows: Any, count: int) -> list[KeyLine]:
-    """The most frequent keys of each topic, without control records and records without a key."""
+    """Return the most frequent keys of each topic, without control records and records without a key."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -190,7 +192,7 @@ def _text(key: bytes) -> str:
 
 
 def _scan(rows: Any) -> tuple[list[SegmentLine], dict[tuple[str, int], Sizes]]:
-    """One pass: a line for each segment, and data that apply only to whole partitions."""
+    """Return, in one pass, a line for each segment, and the data that apply only to whole partitions."""
     from pyspark.sql import functions as f
 
     once = f.when(f.col("batch_index") == 0, f.col("batch_bytes")).otherwise(0)

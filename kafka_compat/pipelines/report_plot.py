@@ -1,5 +1,5 @@
-"""Plot the report: space by topic, hot keys, records and value sizes by partition. A PNG, and an HTML page
-with the tables.
+"""Plot the report (space by topic, hot keys, records and value sizes by partition) as a PNG and as an HTML
+page with the tables.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ _HATCH = "////"
 
 
 def plot(path: Path, report: LogReport, origin: Origin) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html; returns both names."""
+    """Write `path`.png and `path`.html, and return both names."""
     return save(path, page(report, origin), lambda theme: draw(report, theme))
 
 
 def draw(report: LogReport, theme: Theme) -> Any:
-    """The figure: topics above, partitions below."""
+    """Draw the figure, with topics above and partitions below."""
     from matplotlib.figure import Figure
 
     topics, keys, partitions = _topics(report)[:TOPICS_MAX], _hottest(report), _shown(report)
@@ -107,10 +107,10 @@ def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], them
 
 
 def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Plot three quantiles side by side, each with its own shape and offset within the partition's row."""
+    """Plot three quantiles in each partition's row, with different shapes and offsets."""
     quantiles = (
         ("median", [line.value_bytes_p50 for line in partitions], "o", theme.first, -0.24),
-        ("99 % at most", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),
+        ("99th percentile", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),
         ("largest", [line.value_bytes_max for line in partitions], ">", theme.second, 0.24),
     )
     everything = [value for _, values, *_ in quantiles for value in values]
@@ -136,7 +136,7 @@ def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
 def _bars_with_due(
     axes: Any, whole: Sequence[float], due: Sequence[float], thickness: float, theme: Theme
 ) -> None:
-    """Bars of two parts, with the part that retention will delete hatched."""
+    """Draw bars of two parts. The part that retention will delete is hatched."""
     stays = [total - part for total, part in zip(whole, due, strict=True)]
     rows = range(len(whole))
     axes.barh(rows, stays, thickness, color=theme.first, label="stays")
@@ -145,7 +145,7 @@ def _bars_with_due(
 
 
 def _hottest(report: LogReport) -> list[KeyLine]:
-    """The first keys of each topic, as many per topic as fit."""
+    """Return the first keys of each topic, as many per topic as fit."""
     each = max(3, KEYS_MAX // max(len(report.topics), 1))
     by_topic = [[key for key in report.keys if key.topic == topic][:each] for topic in _topics(report)]
     return [key for keys in by_topic for key in keys][: KEYS_MAX + TOPICS_MAX]
@@ -160,18 +160,15 @@ def _largest(shown: int, there: int) -> str:
 
 
 def _shown(report: LogReport) -> list[PartitionLine]:
-    """The largest partitions, by name."""
     largest = sorted(report.partitions, key=lambda line: -line.rows)[:PARTITIONS_MAX]
     return sorted(largest, key=lambda line: (line.topic, line.partition))
 
 
 def _topics(report: LogReport) -> list[str]:
-    """Topics by size on disk, largest first."""
     return sorted(report.topics, key=lambda topic: (-report.size_bytes(topic), topic))
 
 
 def _codecs(lines: list[PartitionLine]) -> str:
-    """The codecs and their compression ratios."""
     codecs = sorted({codec for line in lines for codec in line.codecs})
     size = sum(line.size_bytes for line in lines)
     ratio = sum(line.raw_bytes for line in lines) / max(size, 1)
@@ -182,16 +179,16 @@ def _codecs(lines: list[PartitionLine]) -> str:
 
 
 def page(report: LogReport, origin: Origin) -> Page:
-    """The HTML page around the plot."""
+    """Return the HTML page around the plot."""
     rows = sum(line.rows for line in report.partitions)
     size = sum(line.size_bytes for line in report.partitions)
     due = sum(line.due_bytes for line in report.partitions)
     summary = (
-        f"{rows:,} records in {len(report.partitions):,} partitions of {len(report.topics):,} topics take "
-        f"{size_text(size)} on disk; {size_text(due)} of it are due for retention."
+        f"{rows:,} records in {len(report.partitions):,} partitions of {len(report.topics):,} topics use "
+        f"{size_text(size)} on disk; {size_text(due)} of it is due for retention."
     )
     return Page(
-        "What lies in the logs",
+        "Contents of the logs",
         origin,
         summary,
         [_topics_table(report)],
@@ -213,7 +210,7 @@ def _topics_table(report: LogReport) -> Table:
             ]
         )
     note = (
-        "Skew: records of the largest partition over the mean; 1.00 is even. Due: what retention takes now."
+        "Skew: records of the largest partition over the mean; 1.00 is even. Due: deleted by retention now."
     )
     heads = columns("Topic", "#Partitions", "#Records", "#On disk", "#Compressed to", "#Due", "#Skew")
     return Table("Topics", heads, rows, note)

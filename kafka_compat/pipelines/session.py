@@ -50,8 +50,8 @@ LOCAL_SPARK = SparkSettings()
 def create_session(
     name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
-    """Start Spark, or reuse the session of this process or of spark-submit, which has its own master, memory
-    and jars.
+    """Start Spark, or reuse the session of this process or of spark-submit. A reused session keeps its own
+    master, memory and jars.
 
     `settings` contains Spark settings that override the defaults here. A job without Kafka's connector
     requires no jars. Raises NotStarted if Spark does not start.
@@ -81,7 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Limit the rows, which bounds memory: a limit in bytes costs 13 µs per record.
+            # Limit the rows to bound the memory use: a limit in bytes would cost 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}
@@ -114,7 +114,7 @@ def create_session(
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove the empty directory for users' files that Spark creates in the working directory."""
+    """Remove the directory for users' files that Spark creates in the working directory, if it is empty."""
     with contextlib.suppress(OSError):
         for part in (*folder.iterdir(), folder):
             part.rmdir()

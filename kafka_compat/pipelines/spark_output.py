@@ -21,8 +21,8 @@ _UNRESOLVED = re.compile(r"unresolved dependency: ([^:\]]+: [^\]]+)")
 
 
 def redirection(*, verbose: bool) -> dict[str, Any]:
-    """Popen arguments for the start of the JVM: redirect its output to a file, or with `verbose` to stderr,
-    so that stdout contains only the job's report.
+    """Return the Popen arguments that redirect the JVM's output to a file or, with `verbose`, to stderr. In
+    both cases, stdout contains only the job's report.
     """
     global _file
     if verbose:
@@ -30,12 +30,12 @@ def redirection(*, verbose: bool) -> dict[str, Any]:
     handle, name = tempfile.mkstemp(prefix="kafka-compat-spark-", suffix=".log")
     _file = Path(name)
     atexit.register(_discard)
-    # Do not close the file: Popen uses it at the start of the JVM, and this process ends with the job.
+    # Do not close the file: Popen uses it when the JVM starts, and this process ends with the job.
     return {"stdout": handle, "stderr": handle}
 
 
 def reason() -> str:
-    """The JVM's first output line with a reason for its exit, or ""."""
+    """Return the JVM's first output line with a reason for its exit, or ""."""
     for line in _lines():
         if found := _UNRESOLVED.search(line):
             return f"{found[1].replace('#', ':').replace(';', ':')}."
@@ -45,7 +45,7 @@ def reason() -> str:
 
 
 def kept(*, whatever_it_says: bool = False) -> str:
-    """Keep the file if it contains errors, and return a line with its name; else delete it, and return ""."""
+    """Keep the file if it contains errors, and return a line with its name. Otherwise, return ""."""
     global _file
     if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""

@@ -1,4 +1,4 @@
-"""Common part of jobs that stream from topics: settings, and processing of batches."""
+"""Common code of jobs that stream from topics: settings, and the processing of batches."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Set the event on SIGINT and SIGTERM. Outside of the main thread, signals are unchanged."""
+    """Provide an event that is set on SIGINT and SIGTERM, if this is the main thread."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -42,11 +42,12 @@ POLL_S = 0.5
 def kafka_stream(
     spark: Any, bootstrap_servers: str, options: Mapping[str, str], *, topics: str | None, pattern: str | None
 ) -> Any:
-    """A streaming DataFrame of Spark's Kafka source, with headers, from the beginning of topics by default.
+    """Return a streaming DataFrame of Spark's Kafka source, with headers, by default from the beginning of
+    topics.
 
     kafka.max.poll.records is raised from 500, because the source requests the partition's ends at every poll.
     """
-    # Anchor the pattern, because Spark selects topics whose name contains the pattern.
+    # Anchor the pattern, because Spark selects all topics whose name contains a match.
     chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
     defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
     own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
@@ -64,7 +65,8 @@ def run_batches(
 
     Without an interval, process all available records, and return True. With an interval, process a batch at
     every interval until SIGINT or SIGTERM. Returns False after a signal. Raises the exceptions of `process`,
-    JobFailed if Spark or Kafka failed, RecordsLost if Kafka has deleted records that the checkpoint requires.
+    JobFailed if Spark or Kafka failed, and RecordsLost if Kafka has deleted records that the checkpoint
+    requires.
     """
     failures: list[Exception] = []
 
@@ -98,7 +100,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """The error to report to the user: the job's error, or Spark's innermost reason."""
+    """Return the error to report to the user: the job's error, or Spark's innermost reason."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure
@@ -117,16 +119,17 @@ def _stop(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:
-        # Ignore it: the query has failed or the JVM has exited, and the caller reports either.
+        # Ignore the error: the query has failed or the JVM has exited, and the caller reports either.
         del error
 
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """The topics to read, and the Spark settings. Set either `topics` or `pattern` (for entire names).
+    """The topics to read, and the Spark settings. Set either `topics` or `pattern` (which matches entire
+    names).
 
-    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all records that
-    existed at its start are processed.
+    `offsets_per_batch` is the maximum size of a batch. If `continuous_interval_s` is None, the job ends when
+    all records that existed at its start are processed.
     """
 
     bootstrap_servers: str
@@ -139,7 +142,7 @@ class StreamJob:
     continuous_interval_s: float | None = None
 
     def folder(self, job: str, **settings: Any) -> JobFolder:
-        """The job's directory, with the settings that must be the same in each run."""
+        """Return the job's directory, with the settings that must be the same in each run."""
         chosen = {"topics": sorted(self.topics), "pattern": self.pattern}
         return JobFolder(self.directory, {"job": job, **chosen, **settings})
 
@@ -157,7 +160,7 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """Results of a job: the run, the job's figures (mostly totals of all runs), and a text."""
+    """The results of a job: the run, the job's figures (mostly totals of all runs), and a text."""
 
     job: str
     run: StreamRun
@@ -170,7 +173,7 @@ class StreamReport:
         return self.run.exit_code
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         run = self.run
         return {
             "job": self.job,
@@ -182,13 +185,13 @@ class StreamReport:
         }
 
     def as_text(self) -> str:
-        """The report as a few lines for people."""
+        """Return the report as a few lines of text."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Source of a job: Spark's session, the current topics, and options of Spark's source."""
+    """The source of a job: Spark's session, the current topics, and the options of Spark's source."""
 
     job: StreamJob
     spark: Any
@@ -196,7 +199,7 @@ class Source:
     options: dict[str, str]
 
     def stream(self) -> Any:
-        """The streaming DataFrame of the job's topics."""
+        """Return the streaming DataFrame of the job's topics."""
         job = self.job
         names = ",".join(job.topics) or None
         return kafka_stream(
@@ -205,7 +208,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""Called with the partitions of each source topic. Raises NotStarted unless the target can store them."""
+"""Function called with the partitions of each source topic. Raises NotStarted unless the target has them."""
 
 
 @contextmanager
@@ -220,7 +223,7 @@ def open_source(
     """Check the job's directory with `check()`, the arguments and the clusters; then start Spark and inspect
     the topics.
 
-    The job's directory is locked in the meantime. Raises NotStarted before any change.
+    The job's directory is locked until the context ends. Raises NotStarted before any change.
     """
     options = source_options(job.kafka_options)
     options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
@@ -248,7 +251,9 @@ def open_source(
 
 
 Process = Callable[[Any, int], dict[str, Any]]
-"""Called with the rows of a batch and its id. Returns the data of its commit entry, including `rows`."""
+"""Function that is called with the rows of a batch and its id. It returns the data of the batch's commit
+entry, including `rows`.
+"""
 
 
 def run_stream(
@@ -261,9 +266,9 @@ def run_stream(
 ) -> StreamRun:
     """Read from the end of the checkpoint in the job's directory. Raises PipelineError.
 
-    `process(spark, job_id)` is called once; its result is called at least once for each uncommitted batch,
+    `process(spark, job_id)` is called once. Its result is called at least once for each uncommitted batch,
     always with the same offsets. `committed()` is called after each commit, unless a crash prevents it.
-    `look_at_target` is called before Spark starts. The job's directory is locked in the meantime.
+    `look_at_target` is called before Spark starts. The job's directory is locked during the run.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view
@@ -298,7 +303,6 @@ def run_stream(
 
 
 def _behind(earliest: Offsets, latest: Offsets, done: Offsets) -> int:
-    """Number of offsets from `done` up to `latest`."""
     return sum(
         max(0, end - done.get(topic, {}).get(partition, earliest[topic][partition]))
         for topic, partitions in latest.items()

@@ -33,8 +33,8 @@ QUEUE_FULL_WAIT_S = 0.02
 class Slices:
     """A batch's slices, as `ends` by topic and partition, and their target.
 
-    `properties` contains librdkafka properties for the target; `to_topic` None keeps the names.
-    `same_cluster`: the source's topics exist in the target, so that tokens can be stored under their names.
+    `properties` contains librdkafka properties for the target; `to_topic` None keeps the names. With
+    `same_cluster`, the source's topics exist in the target, so tokens can be stored under their names.
     """
 
     properties: dict[str, str]
@@ -44,9 +44,9 @@ class Slices:
     ends: dict[str, dict[int, int]]
 
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
-        """(group, topic and partition) under which a source partition's next offset is committed.
+        """Return (group, topic and partition) under which a source partition's next offset is committed.
 
-        Brokers reject offsets for unknown topics.
+        A topic of the target is used if necessary, because brokers reject offsets for unknown topics.
         """
         from confluent_kafka import TopicPartition
 
@@ -76,7 +76,7 @@ def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
 
 
 class _SliceWriter:
-    """The transaction of one slice, from the first row that is not in the target yet."""
+    """The transaction of one slice, starting at the first row that is not in the target yet."""
 
     def __init__(self, plan: Slices, topic: str, partition: int) -> None:
         from confluent_kafka import Consumer, Producer
@@ -132,7 +132,7 @@ class _SliceWriter:
             self.copied += 1
 
     def commit(self) -> None:
-        """Commit rows and token together."""
+        """Commit the rows and the token together."""
         if not self._open:
             return
         self._token.offset = self._end
@@ -150,13 +150,13 @@ class _SliceWriter:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # Ignore it: the original error is already raised, and the transaction will time out.
+                # Ignore the error: the original error is already raised, and the transaction will time out.
                 del error
         self._group.close()
 
 
 def committed_token(group: Any, token: Any) -> int | None:
-    """The group's committed next offset for a read_committed consumer, or None."""
+    """Return the group's committed next offset for a read_committed consumer, or None."""
     answer = _patiently(lambda seconds: group.committed([token], timeout=seconds))[0]
     if answer.error is not None:
         raise JobFailed(f"{token.topic}-{token.partition}: {answer.error.str()}")

@@ -4,7 +4,6 @@ The batch's commit names the directory; a directory without a commit is from a f
 """
 
 import shutil
-import time
 import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -18,34 +17,21 @@ class Versions:
         self._directory = directory / "versions"
 
     def new(self, batch_id: int) -> str:
-        """Name of a version that does not exist yet."""
+        """Return the name of a version that does not exist yet."""
         return f"{batch_id}-{uuid.uuid4().hex[:8]}"
 
     def path(self, name: str, table: str) -> str:
-        """Path of a version's table."""
+        """Return the path of a version's table."""
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """The given columns of a version's table, read by Arrow, because a Spark job would take longer."""
+        """Return columns of a version's table, read by Arrow, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))
 
     def forget_all_but(self, names: Collection[str]) -> None:
-        """Delete the other versions."""
+        """Delete all versions except `names`."""
         for path in self._directory.iterdir() if self._directory.is_dir() else ():
             if path.name not in names:
                 shutil.rmtree(path)
-
-
-AHEAD_MS = 3_600_000
-"""Times further ahead of this machine's clock are ignored, because one wrong clock would make all other
-records late. An hour is also Kafka 3.9's default (message.timestamp.after.max.ms).
-"""
-
-
-def latest_time(at: Any) -> Any:
-    """Aggregate of the column `at` (ms since 1970): its latest plausible time, or null."""
-    from pyspark.sql import functions as f
-
-    return f.max(f.when(at <= int(time.time() * 1000) + AHEAD_MS, at))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace the file. A crash may leave `_NAME` beside it, which the next write reuses."""
+    """Write or replace the file. A crash may leave a file `_NAME`, which the next write reuses."""
     scratch = path.with_name(f"_{path.name}")
     scratch.write_bytes(content)
     sync(scratch)
@@ -17,13 +17,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON by `write_whole`."""
+    """Write JSON atomically."""
     write_whole(path, json.dumps(value, indent=1).encode())
 
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
-    """Whether the path is not a directory, or contains other files than these, which a crash may leave before
-    a new directory is marked.
+    """Return whether the path is not a directory, or contains files other than `names`. A crash may leave the
+    files in `names` before a new directory is marked.
     """
     if not directory.exists():
         return False

@@ -19,7 +19,8 @@ from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions, latest_time
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
 from kafka_compat.pipelines.windows_rows import (
     WindowQuery,
     count_by_window,
@@ -35,9 +36,10 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_FIGURES, 0), "reasons": {}, "max_ms
 
 @dataclass(frozen=True, slots=True)
 class WindowsJob:
-    """`source` selects the records; results and dead letters are written to two topics of one cluster.
+    """A windowed aggregation. `source` selects the records; results and dead letters are written to two
+    topics of one cluster.
 
-    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
     creates the topics, and adds missing partitions.
     """
 
@@ -51,7 +53,7 @@ class WindowsJob:
 
 
 def run_windows(job: WindowsJob) -> StreamReport:
-    """Process the existing records, or continuously. Raises PipelineError."""
+    """Process the existing records, or process continuously. Raises PipelineError."""
     if job.to_topic == job.dead_letter_topic:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
@@ -78,7 +80,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """A line with the rows in closed and open windows and dead letters, and a line for each reason."""
+    """Return a line with the rows in closed and open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)
@@ -88,14 +90,13 @@ def _text(figures: Mapping[str, Any]) -> str:
 
 
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
-    """Partitions that the target's topics need. A dead letter keeps its partition, a result does not."""
+    """Return each topic's number of partitions. Dead letters keep their partitions; results do not."""
     return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 
 def _batch(
     job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)
@@ -149,7 +150,7 @@ def _batch(
 
 
 def _summed(judged: Any) -> Any:
-    """Reason, count and latest time of the judged rows."""
+    """Return the reason, count and latest time of the judged rows."""
     from pyspark.sql import functions as f
 
     return judged.groupBy("reason").agg(

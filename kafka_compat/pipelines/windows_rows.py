@@ -12,11 +12,11 @@ _CORRUPT = "_corrupt"
 class WindowQuery:
     """The aggregation of the records' values.
 
-    `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value, `format` is json or csv; in CSV,
-    `null_text` stands for a missing value. `time` is the column with a record's time; None uses the record's
-    timestamp. Windows are of `window_ms`. Rows are counted by `group_by`; `sums`, `minima` and `maxima` are
-    columns to aggregate. `checks` contains SQL conditions over the columns that must be true. A window stays
-    open until the watermark is `lateness_ms` past the window's end.
+    `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value; `format` is json or csv. In CSV,
+    `null_text` stands for a missing value. `time` is the column with a record's time; if None, the record's
+    timestamp is used. Windows have a length of `window_ms`. Rows are grouped by `group_by`; `sums`, `minima`
+    and `maxima` are columns to aggregate. `checks` contains SQL conditions over the columns that must be
+    true. A window stays open until the watermark is `lateness_ms` past the window's end.
     """
 
     schema: str
@@ -38,7 +38,7 @@ class WindowQuery:
 
 
 def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
-    """The source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
+    """Return the source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
 
     `reason` is null for a valid row, and the reason for the rejection of an invalid row.
     """
@@ -68,7 +68,8 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Select the value's columns alone: checks use their names, which may match names of the source's columns.
+    # Select the value's columns alone, because checks use their names, which may match names of the source's
+    # columns.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
@@ -97,7 +98,7 @@ def count_by_window(good: Any, query: WindowQuery) -> Any:
 
 
 def merge(before: Any, added: Any, query: WindowQuery) -> Any:
-    """Merge two tables from `counted`, with the column `changed` for lines that `added` changed."""
+    """Merge two tables from `count_by_window`, with the column `changed` for lines that `added` changed."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
@@ -113,7 +114,7 @@ def merge(before: Any, added: Any, query: WindowQuery) -> Any:
 
 
 def dead_letters(bad: Any, topic: str) -> Any:
-    """Invalid rows as records for exact_sink: unchanged, with the reason in a header."""
+    """Return invalid rows as records for exact_sink: unchanged, with the reason in a header."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -129,9 +130,9 @@ def dead_letters(bad: Any, topic: str) -> Any:
 
 
 def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_id: int) -> Any:
-    """Lines of the table as records for exact_sink, keyed by window and group, in JSON.
+    """Return lines of the table as records for exact_sink, keyed by window and group, in JSON.
 
-    The last record of a key is valid: `latest` and compacted topics keep that record.
+    The last record of a key counts: `latest` and compacted topics keep that record.
     """
     from pyspark.sql import functions as f
 
@@ -157,7 +158,7 @@ def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_i
 
 
 def _misfits(query: WindowQuery, text: Any) -> list[Any]:
-    """For JSON, the field whose value has the wrong type."""
+    """Return, for JSON, a condition and a reason for each field whose value may have the wrong type."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

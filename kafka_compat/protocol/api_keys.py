@@ -1,4 +1,4 @@
-"""Kafka's API keys (up to 4.1), under Kafka's names."""
+"""Kafka's API keys (up to 4.1), with Kafka's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The API of a request. Keys without a message schema here are included for messages and logs."""
+    """The key of an API. Some keys have no message schema here, but are needed for messages and logs."""
 
     PRODUCE = 0
     FETCH = 1

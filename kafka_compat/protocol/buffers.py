@@ -15,7 +15,7 @@ IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
 
 class TooLong(Exception):
-    """The arrays of a message have more elements than the decoder or encoder may process."""
+    """Raised if the arrays of a message have more elements than the decoder or encoder may process."""
 
 
 class FileSliceLike(Protocol):
@@ -29,18 +29,18 @@ Records: TypeAlias = Buffer | FileSliceLike
 
 
 def size_of(value: Records) -> int:
-    """The size in bytes of the value of a records field."""
+    """Return the size in bytes of the value of a records field."""
     return len(value) if isinstance(value, IN_MEMORY) else value.size_bytes
 
 
 @lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
-    """The UUID of 16 bytes. Cached, since a broker uses the same few topic IDs."""
+    """Return the UUID of 16 bytes. Cached, because a broker uses the same few topic IDs."""
     return UUID(bytes=raw)
 
 
 STEP_BYTES: Final = 1024 * 1024
-"""The size of one copy, chosen so that it blocks the interpreter for about half a millisecond."""
+"""Number of bytes copied at a time, which blocks the interpreter for about half a millisecond."""
 
 
 def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
@@ -56,7 +56,7 @@ ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 @cache
 def array_layouts(code: str) -> tuple[Struct, ...]:
-    """Layouts of short arrays by length, cached because most replica lists have three elements."""
+    """Return the layouts of short arrays, indexed by length. Most replica lists have three elements."""
     return tuple(Struct(f">{length}{code}") for length in range(16))
 
 
@@ -71,7 +71,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The unsigned varint at `position`, and the next position. Raises IndexError or ValueError."""
+    """Return the unsigned varint at `position`, and the next position. Raises IndexError or ValueError."""
     value = shift = 0
     while True:
         byte = buffer[position]

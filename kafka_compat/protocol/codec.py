@@ -1,4 +1,4 @@
-"""Decoding and encoding of messages. The codec of a (class, version) is compiled at its first use."""
+"""Decoding and encoding of messages. The codec of a class and version is compiled on first use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kafka_compat.protocol.schema import Message, schema_of
 M = TypeVar("M")
 
 UNBOUNDED: Final = sys.maxsize
-"""Value of `elements_max` for no limit."""
+"""The value of `elements_max` for no limit."""
 
 HOT_APIS: Final = ("api_versions", "fetch", "produce")
-"""APIs with precompiled codecs: those that transfer records, and every client's first request."""
+"""APIs with precompiled codecs: those that transfer records, and the first request of every client."""
 COMPILED_CODECS: Final = {
     f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
 }
@@ -28,24 +28,24 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""Maximum size of a message in which errors are located (about 100 times as slow as decoding)."""
+"""Maximum size of a message in which an error is located, which takes about 100 times as long as decoding."""
 
 # Maximum size of records in memory that are joined with adjacent bytes.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Bytes that are not a valid message of the given version. The text states the position and the error."""
+    """Raised for bytes that are not a valid message of the version. States the position and the cause."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
-    """Decode the message of class `cls` that starts at `position` of `buffer` and ends at or before its end.
+    """Decode the message of class `cls` that starts at `position`. Later bytes are ignored unless `exact`.
 
-    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for remaining bytes if `exact`
-    is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, with `exact` also if bytes remain,
+    and KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -62,8 +62,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """Like `decode`, but also return the position after the message. Raises TooLong, without
-    decoding the rest, if its arrays have more than `elements_max` elements.
+    """Decode a message, and also return the position after it. Raises TooLong, without decoding the remaining
+    elements, if its arrays have more than `elements_max` elements. Raises the same errors as `decode`.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -77,7 +77,7 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """Like `decode_at`, but for a message of any length, in a separate thread. Yields the interpreter lock,
+    """Decode a message of any length in a separate thread, like `decode_at`. Yields the interpreter lock,
     which compiled code otherwise holds until it returns.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
@@ -90,9 +90,9 @@ def decode_long(
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """Encode a message whose records are in memory.
 
-    Fields that `version` does not have are omitted. Raises ValueError, naming the field, for a value that
-    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong early if
-    its arrays have more than `elements_max` elements.
+    Fields that `version` does not have are omitted. Raises ValueError, which names the field, for a value
+    that does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; and TooLong
+    if its arrays have more than `elements_max` elements.
     """
     parts: list[Records] = []
     _encode(message, version, parts.append, parts.append, elements_max)
@@ -100,9 +100,9 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
 
 
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
-    """Like `encode`, for messages with records that may be slices of files.
+    """Encode a message whose records may be slices of files. Raises the same errors as `encode`.
 
-    Each slice is its own list element, between the bytes before and after it.
+    Each slice is a separate list element, between the bytes before and after it.
     """
     parts: list[Records] = []
     alone: list[int] = []  # the indexes of parts that are not joined with adjacent parts
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """Like `encode_parts`, but for a message of any length, in a separate thread. Yields the interpreter
-    lock, because joining a million parts would hold it for long.
+    """Encode a message of any length in a separate thread, like `encode_parts`. Yields the interpreter lock,
+    which joining a million parts would hold for long.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []
@@ -159,13 +159,13 @@ def encode_long(message: object, version: int) -> list[Records]:
 
 
 def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """The total length of the result of `encode_parts`, as sent in the size prefix of a frame."""
+    """Return the total length of the result of `encode_parts`, as stated in the size prefix of a frame."""
     return sum(map(size_of, parts))
 
 
 def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
-    """Decode bytes that start with a version, and return the message and the version. Used for the records of
-    `__consumer_offsets` and the embedded consumer protocol.
+    """Decode bytes that start with a version, and return the message and the version. Used for records of
+    `__consumer_offsets` and for the embedded consumer protocol.
     """
     if len(buffer) < 2:
         raise MalformedRequest(f"{cls.__name__}: no version")
@@ -241,7 +241,7 @@ def _interruptible_encoder(cls: type, version: int) -> Any:
 
 
 def _compiled_codecs(messages: str) -> Any:
-    """The compiled module of a hot API's codecs (see codec_module), or None."""
+    """Return the compiled module of a hot API's codecs (see codec_module), or None."""
     if not IS_COMPILED or messages not in COMPILED_CODECS:
         return None
     return import_module(COMPILED_CODECS[messages])

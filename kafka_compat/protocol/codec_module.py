@@ -1,7 +1,7 @@
-"""Source generator of a module with the decoders and encoders of one API's messages, for mypyc to compile.
+"""Source generator for a module, compiled by mypyc, that decodes and encodes the messages of one API.
 
-The compiled package contains such a module beside the messages of each API in `codec.HOT_APIS` (decision 9).
-It has the same lines that `compiler` would load at the first use of a version, plus the types of their
+The compiled package contains such a module next to the messages of each API in `codec.HOT_APIS` (decision 9).
+Its lines are the same that `compiler` would load at the first use of a version, plus the types of their
 variables.
 """
 
@@ -25,15 +25,15 @@ _MADE = {
     "ApiVersionsRequest": {"decode": 3},
     "ApiVersionsResponse": {"encode": 0},
 }
-"""The lowest version of each generated codec; recent clients and followers use these versions."""
+"""The lowest version of each generated codec. Recent clients and followers use these versions."""
 
 _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
 _TYPES = {"a": "list[Any]", "c": "int", "t": "int", "stop": "int", "payload": "list[Any]"}
-"""Types of the numbered variables by their first letters. Other variables are Any. An array to encode is also
-Any, because it may be None or any sequence.
+"""Types of the numbered variables, by the first letters of their names. All other variables are Any. An array
+to encode is also Any, because it may be None or any sequence.
 """
 _NUMBERED = re.compile(r"\b(a|c|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
 _OPENING = '''"""Made by kafka_compat.protocol.codec_module for the compiled form."""
@@ -57,7 +57,7 @@ uvarints: Final = ONE_BYTE_UVARINTS
 
 
 def codec_module(api: str) -> str:
-    """The source for the messages of one API, named like its module in `messages`."""
+    """Return the source code for the messages of one API, named like its module in `messages`."""
     module = import_module(f"kafka_compat.protocol.messages.{api}")
     classes: dict[str, type[Message]] = {
         name: value
@@ -94,7 +94,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """The lines, preceded by the types of their variables. Constants become module names."""
+    """Return the lines, preceded by the types of their variables. Constants become globals of the module."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):
@@ -117,7 +117,7 @@ def _with_constants(source: Source, classes: dict[str, type[Message]], constants
 
 
 def _type_of(expression: str) -> str:
-    """The type of a variable; precise for unpacked values, so that mypyc unpacks their tuple directly."""
+    """Return the type of a variable, precise for unpacked values, so that mypyc unpacks them directly."""
     unpacks = re.fullmatch(r"Struct\('(.*)'\)\.unpack_from", expression)
     if unpacks is None:
         return "Any"
@@ -126,7 +126,7 @@ def _type_of(expression: str) -> str:
 
 
 def _expression(value: Any, classes: dict[str, type[Message]]) -> str | None:
-    """The definition of a constant in the module; None if the module's first lines import it."""
+    """Return the definition of a constant in the module, or None if the module imports the constant."""
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value)
     owner = getattr(value, "__self__", None)

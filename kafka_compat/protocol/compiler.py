@@ -1,8 +1,8 @@
-"""Generator of a decoder and an encoder per (message class, version), as Python source to be executed.
+"""Generator of a decoder and an encoder for each message class and version, as executable Python source.
 
-The generated code is fast because adjacent fixed-size values, with the length or count that follows them, are
-read and written by one prebuilt Struct; the one-byte varint is handled inline; nested structs are nested
-loops of one function; objects are created without their `__init__`. The source is registered in linecache for
+The generated code is fast. A single prebuilt Struct reads and writes adjacent fixed-size values together with
+the length or count that follows them; one-byte varints are handled inline; nested structs are nested loops of
+one function; objects are created without `__init__`. The source code is registered in linecache for
 tracebacks. `kafka_compat.protocol.interpreter` is the same codec without optimizations.
 """
 
@@ -21,20 +21,21 @@ Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records
 
 
 def compile_decoder(cls: type[Message], version: int) -> Decoder:
-    """`decode(buffer, position, elements_max) -> (message, position after it)`.
+    """Return `decode(buffer, position, elements_max) -> (message, position after it)`.
 
-    The function raises struct.error, IndexError or ValueError for invalid bytes, and TooLong before it
-    processes more than `elements_max` array elements, where 32 numbers, or a KiB of a bytes field, count as
-    one.
+    The function raises struct.error, IndexError or ValueError for invalid bytes. It raises TooLong before it
+    processes more than `elements_max` array elements; 32 numbers, or a KiB of a bytes field, count as one
+    element.
     """
     generator = DecoderSource(version, version in schema_of(cls).flexible)
     return cast(Decoder, generator.compile(cls, f"decode {cls.__name__} v{version}"))
 
 
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
-    """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in order.
+    """Return `encode(message, write, write_records, elements_max)`, which passes each part to one of the two
+    functions, in order.
 
-    Raises TooLong like a decoder, but possibly after some parts were written.
+    Like the decoder, it raises TooLong, but possibly after some parts were written.
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))

@@ -1,4 +1,4 @@
-"""Source generator of the decoder of one version of a message class. See compiler.py."""
+"""Source generator for the decoder of one version of a message class. See compiler.py."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ class DecoderSource(Source):
             self.line("    p = e")
 
     def length(self, code: str, nullable: bool, target: str) -> str:
-        """Read a length or count into `n`, handle null, and open the branch of all other values.
+        """Read a length or count into `n`, handle null, and begin the branch for all other values.
 
-        Returns the expression for the length: a compact length is sent increased by one (KIP-482).
+        Return the expression for the length. A compact length is sent increased by one (KIP-482).
         """
         if self.flexible:
             self.fixed("n", "B")
@@ -174,7 +174,7 @@ class DecoderSource(Source):
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
-            # Use a separate variable, because mypyc evaluates the bound of a range in each iteration.
+            # Use a separate variable, because mypyc evaluates the bound of a range in every iteration.
             bound = self.variable("c")
             self.line(f"{bound} = {count}")
             self.spend(bound)

@@ -1,4 +1,4 @@
-"""Source generator of the encoder of one version of a message class. See compiler.py."""
+"""Source generator for the encoder of one version of a message class. See compiler.py."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class EncoderSource(Source):
         self.line(f"{self.write}(b'\\0' if {fields} is None else tagged_section({fields}))")
 
     def differs(self, spec: FieldSpec, value: str) -> str:
-        """The condition for sending a tagged field."""
+        """Return the condition for sending a tagged field."""
         if spec.default is None and spec.factory is None:
             return f"{value} is not None"
         if isinstance(spec.default, list):
@@ -94,14 +94,14 @@ class EncoderSource(Source):
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {self.differs_from(spec.default, value, shared)}"
         if isinstance(spec.default, UUID):
-            # Test identity first, because comparing UUIDs is a Python call.
+            # Test for identity first, because comparing UUIDs requires a Python call.
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {value} != {shared}"
         return f"{value} != {self.constant('default', spec.default)}"
 
     def differs_from(self, default: Message, value: str, shared: str) -> str:
-        """The condition that a message differs from `default`. Compares field by field if all fields are
-        numbers, because every follower fetch evaluates it.
+        """Return the condition that a message differs from `default`. If all fields are numbers, they are
+        compared one by one, because the condition is evaluated in every fetch by a follower.
         """
         values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
         if all(isinstance(known, int) for known in values.values()):
@@ -140,7 +140,7 @@ class EncoderSource(Source):
         self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
 
     def length(self, code: str) -> None:
-        """Write `n`, which in flexible versions is already the length plus one."""
+        """Write `n`. In flexible versions, it is already the length plus one."""
         if not self.flexible:
             self.fixed("n", code)
             self.flush()

@@ -19,7 +19,7 @@ _SHORT: Final = struct.Struct(">h")
 
 
 class RequestHeader(NamedTuple):
-    """The header of a request. `api_key` may be unserved; `client_id` is None if the client sent null."""
+    """The header of a request. `api_key` may be unknown; `client_id` is None if the client sent null."""
 
     api_key: int
     api_version: int
@@ -30,8 +30,8 @@ class RequestHeader(NamedTuple):
 def decode_client_id(
     buffer: memoryview, position: int, length: int, is_flexible: bool
 ) -> tuple[str | None, int]:
-    """Decode the part of a header after the `length` of its client ID. Returns the header and the position of
-    the request's body. Raises MalformedRequest.
+    """Decode the part of a header after the `length` of its client ID. Return the client ID and the position
+    of the request's body. Raises MalformedRequest.
     """
     client_id = None
     if length >= 0:
@@ -55,7 +55,7 @@ def decode_client_id(
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The encoded header."""
+    """Encode a request header."""
     start = _START.pack(header.api_key, header.api_version, header.correlation_id)
     if header.api_key == ApiKey.CONTROLLED_SHUTDOWN and header.api_version == 0:
         return start
@@ -66,7 +66,7 @@ def encode_request_header(header: RequestHeader) -> bytes:
 
 
 def decode_response_header(api_key: int, version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
-    """Decode the correlation id, and return it with the position of the response's body. For clients."""
+    """Decode a response header, for clients. Return the correlation ID and the position of the body."""
     try:
         (correlation_id,) = _RESPONSE.unpack_from(buffer, position)
         position += 4
@@ -78,15 +78,15 @@ def decode_response_header(api_key: int, version: int, buffer: Buffer, position:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """Whether a response header has tagged fields. Headers of ApiVersions responses never do, because the
-    client may not know the broker's versions yet (KIP-511).
+    """Return whether a response header has tagged fields. Headers of ApiVersions responses never do, because
+    the client may not know the broker's versions yet (KIP-511).
     """
     return version >= flexible_from(api_key) and api_key != ApiKey.API_VERSIONS
 
 
 @cache
 def flexible_from(api_key: int) -> int:
-    """The first version of an API whose header has tagged fields."""
+    """Return the first version of an API whose header has tagged fields."""
     try:
         flexible = schema_of(request_class(api_key)).flexible
     except LookupError:

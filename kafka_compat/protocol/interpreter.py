@@ -1,7 +1,7 @@
 """The codec as an executable specification: slow, short, and precise about errors.
 
-`kafka_compat.protocol.compiler` generates code with the same results; the tests compare both codecs. A
-running broker uses it only to explain why generated code rejected a message.
+`kafka_compat.protocol.compiler` generates code with the same results; the tests compare both. A running
+broker uses this codec only to explain why generated code rejected a message.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""Maximum two-byte length. Kafka also rejects longer strings in flexible versions."""
+"""Maximum value of a two-byte length. Kafka also rejects longer strings in flexible versions."""
 
 
 class Refused(ValueError):
-    """An error and its place. `path` is dotted and relative to the message; `position` is in bytes."""
+    """Raised for an invalid message. `path` is dotted and relative to the message; `position` is in bytes."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
 
 
 def absent_value(spec: FieldSpec) -> Any:
-    """The value of a field that the version does not have, or that is not set."""
+    """Return the value of a field that the version does not have, or that is not set."""
     if spec.factory is not None:
         return spec.factory()
     return [] if isinstance(spec.default, list) else spec.default
 
 
 def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The minimum size of a value. The remaining bytes therefore limit the element count of an array."""
+    """Return the minimum size of a value, which limits the number of elements in the remaining bytes."""
     if isinstance(wire_type, ArrayOf):
         return 1 if flexible else 4
     if isinstance(wire_type, Wire):
@@ -56,7 +56,7 @@ def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> in
 
 
 def interpret_decode(cls: type[Message], version: int, buffer: Buffer, position: int) -> tuple[Message, int]:
-    """Decode the message at `position`, and return both it and the next position. Raises Refused."""
+    """Decode the message at `position`. Return it and the next position. Raises Refused."""
     flexible = version in schema_of(cls).flexible
     return _Decoder(memoryview(buffer), version, flexible).struct(cls, position, cls.__name__)
 

@@ -1,5 +1,5 @@
-"""Messages as JSON, with field names in snake_case, bytes as base64 and IDs as text, and user-facing API
-names.
+"""JSON form of messages, with field names in snake_case, bytes as base64 and IDs as text, and the names of
+APIs for users.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BYTES = ("bytes", "records")
 
 
 def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
-    """Convert a message, or part of one, to JSON values, without the fields with these names."""
+    """Convert a message or a part of it to JSON values. Fields named in `leave_out` are omitted."""
     if isinstance(value, list | tuple):
         return [to_json(item, leave_out) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):
@@ -33,7 +33,7 @@ def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
 
 
 def from_json(cls: type, given: Mapping[str, Any]) -> Any:
-    """Convert JSON values to a message or struct of that class. Raises ValueError for unknown fields."""
+    """Convert JSON values to a message or struct of class `cls`. Raises ValueError for unknown fields."""
     specs = {spec.name: spec for spec in fields_of(cls)}
     if unknown := sorted(given.keys() - specs.keys()):
         raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
@@ -53,11 +53,11 @@ def _value(kind: WireType, value: Any) -> Any:
 
 
 def api_name(key: ApiKey) -> str:
-    """The name of an API for users: INIT_PRODUCER_ID is InitProducerId."""
+    """Return the name of an API for users: INIT_PRODUCER_ID is InitProducerId."""
     return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def api_named(name: str) -> ApiKey | None:
-    """The API with that user-facing name, ignoring case; None for an unknown name."""
+    """Return the API with this name for users, ignoring case, or None for an unknown name."""
     known = {key.name.replace("_", "").lower(): key for key in ApiKey}
     return known.get(name.replace("_", "").lower())

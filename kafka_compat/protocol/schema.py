@@ -1,4 +1,4 @@
-"""Definition of messages as classes that serve as schema, type and documentation.
+"""Definition of messages by classes that serve as schema, type and documentation.
 
     @struct
     class TopicData:
@@ -9,9 +9,9 @@
     class XRequest:
         topics: list[TopicData] | None = field(nullable="1+", default=[])
 
-Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, with field
-names in snake_case. `flexible` names the versions with compact lengths and tagged fields (KIP-482). The
-decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
+Names, order, versions, nullability, tags and defaults are the same as in Kafka's message definitions, with
+field names in snake_case. `flexible` states the versions with compact lengths and tagged fields (KIP-482).
+The decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
 default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
@@ -34,14 +34,14 @@ ZERO_UUID = UUID(int=0)
 
 
 class Wire(NamedTuple):
-    """A primitive wire type: Kafka's name for the type, and its struct format if its size is fixed."""
+    """A primitive wire type: Kafka's name for the type, and its struct format if it has a fixed size."""
 
     name: str
     code: str = ""
 
 
 class ArrayOf(NamedTuple):
-    """An array whose elements all have one type."""
+    """An array whose elements all have the same type."""
 
     element: WireType
 
@@ -65,10 +65,10 @@ _NULLABLE = (NullableString, NullableBytes, NullableRecords)
 
 
 class FieldSpec(NamedTuple):
-    """A field of a message class, as the codec uses it.
+    """A field of a message class, as used by the codec.
 
-    `nullable` is empty if the field is never null, and `tag` is None unless the field is tagged. A list
-    default stands for a new empty list; `factory` creates a struct default.
+    `nullable` is empty if the field is never null, and `tag` is None unless the field is tagged. A default
+    that is a list stands for a new empty list; `factory` creates the default of a struct field.
     """
 
     name: str
@@ -117,14 +117,15 @@ def field(
 ) -> Any:
     """Declare a field with properties beyond its type and default.
 
-    `versions` are the versions that have the field; `nullable` those in which it may be null (by default all,
-    if its type permits None). `tag` makes it a tagged field, sent only if its value differs from the default.
+    `versions` are the versions that have the field; `nullable` are the versions in which it may be null (by
+    default all, if its type permits None). `tag` makes it a tagged field, which is sent only if its value
+    differs from the default.
     """
     return _Field(versions, nullable, tag, default, default_factory)
 
 
 class Message:
-    """Base of every message class. Messages compare and print by value."""
+    """Base class of all messages. Messages are compared and printed by value."""
 
     __slots__: tuple[str, ...] = ()
     __fields__: tuple[FieldSpec, ...] = ()
@@ -151,42 +152,42 @@ WireType = Wire | ArrayOf | type[Message]
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def struct(cls: type[T]) -> type[T]:
-    """A nested part of messages."""
+    """Define a class as a nested part of messages."""
     return _slotted(cls, {})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """The body of a request. `versions` are the codec's, which may exceed the served versions."""
+    """Define a class as the body of a request. `versions` may exceed the served versions."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """The body of a response."""
+    """Define a class as the body of a response."""
     return _message(Schema("response", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def data(*, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Versioned bytes outside requests, such as the keys and values of `__consumer_offsets`."""
+    """Define a class as versioned bytes outside requests, such as values of `__consumer_offsets`."""
     return _message(Schema("data", None, parse_versions(versions), parse_versions(flexible)))
 
 
 def fields_of(cls: type) -> tuple[FieldSpec, ...]:
-    """The fields of a message or struct class, in wire order."""
+    """Return the fields of a message or struct class, in wire order."""
     return cast(type[Message], cls).__fields__
 
 
 def schema_of(cls: type) -> Schema:
-    """The parameters of a message's decorator."""
+    """Return the parameters of a message's decorator."""
     found: Schema = cls.__dict__["__schema__"]
     return found
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
-    # The codec fills both tables as versions are used. Each maps a version to the fastest codec, and ~version
-    # to the codec that another thread may run for long.
+    # The codec fills both tables when a version is first used. They map a version to its fastest codec, and
+    # ~version to the codec that may run for long in another thread.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
 
@@ -220,7 +221,7 @@ def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:
-    """The wire type of an annotation, and whether the annotation permits None."""
+    """Return the wire type of an annotation, and whether the annotation permits None."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return metadata[0], annotation in _NULLABLE
@@ -235,9 +236,10 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 
 
 def frozen_default(factory: Callable[[], T]) -> T:
-    """A shared default value of a tagged struct. Changing it raises TypeError.
+    """Return a default value of a tagged struct that all messages share. Changing it raises TypeError.
 
-    A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
+    A fetched partition has three such fields, which are nearly always absent. Sharing saves three objects for
+    each.
     """
     value = factory()
     cls = cast(type[Message], type(value))
@@ -253,7 +255,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """Keyword-only `__init__`. Created at its first call, because most classes are never instantiated."""
+    """Create the keyword-only `__init__` at its first call, because most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

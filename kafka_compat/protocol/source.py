@@ -1,4 +1,4 @@
-"""Python source under construction, shared by the generators of decoders and encoders."""
+"""Python source code under construction, shared by the generators of decoders and encoders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from kafka_compat.protocol.schema import FieldSpec
 
 KIB_SHIFT = 10
-"""Bytes are counted in KiB, since a KiB of a bytes field costs about as much as an array element."""
+"""Bytes are counted in KiB, because decoding a KiB takes about as long as decoding an array element."""
 
 
 def identifier(codes: str) -> str:
@@ -16,12 +16,12 @@ def identifier(codes: str) -> str:
 
 
 def array_layout(code: str) -> str:
-    """The expression for the layout of `n` values."""
+    """Return the expression for the layout of `n` values."""
     return f"(layouts_{identifier(code)}[n] if n < 16 else Struct(f'>{{n}}{code}'))"
 
 
 class Source:
-    """Lines of a function body, at the current depth, and the names used in them."""
+    """The lines of a function body, at the current depth, and the names used in them."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.version = version
@@ -39,7 +39,7 @@ class Source:
         return f"{prefix}{self.variables}"
 
     def constant(self, prefix: str, value: object) -> str:
-        """Return a name for `value`, always the same for the same object."""
+        """Return a name for `value`. The same object always has the same name."""
         for name, known in self.names.items():
             if known is value and name.startswith(prefix):
                 return name
@@ -54,7 +54,7 @@ class Source:
         return self.flexible and spec.tag is not None
 
     def spend(self, elements: str) -> None:
-        """Deduct the elements of an array from the remaining allowance."""
+        """Deduct the elements of an array from the number of elements that may still be processed."""
         self.line(f"left -= {elements}")
         self.line("if left < 0: raise TooLong")
 

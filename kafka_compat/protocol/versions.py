@@ -9,7 +9,7 @@ HIGHEST: Final = 0x7FFF
 
 
 class Versions(NamedTuple):
-    """An inclusive range of message versions; empty when ``low > high``."""
+    """An inclusive range of message versions. It is empty if ``low > high``."""
 
     low: int
     high: int
@@ -18,7 +18,7 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.low <= version <= self.high
 
     def numbers(self) -> range:
-        """All versions of the range, the lowest first."""
+        """The versions in the range, in ascending order."""
         return range(self.low, self.high + 1)
 
     def __str__(self) -> str:

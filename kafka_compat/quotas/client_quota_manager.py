@@ -1,13 +1,13 @@
-"""Enforcement of client quotas: the stages that requests pass while quotas are stored, and the checks used by
-handlers.
+"""Enforcement of client quotas: the request stages that exist while quotas are stored, and the checks that
+handlers make.
 
-As in Kafka, the size of a Produce counts toward producer_byte_rate, the size of a consumer's Fetch response
-toward consumer_byte_rate, the time spent on a request toward request_percentage (100 is the whole time of the
-event loop, while each of Kafka's threads counts as 100), and created and deleted partitions toward
-controller_mutation_rate. A client is throttled for the longest time that any of its quotas requires. Requests
-between brokers are exempt, and so are requests with acks=0, except for their bytes.
+As in Kafka, producer_byte_rate limits the size of Produce requests, consumer_byte_rate the size of Fetch
+responses to consumers, request_percentage the time spent on requests (100 is the whole time of the event
+loop, while each of Kafka's threads counts as 100), and controller_mutation_rate the number of created and
+deleted partitions. A client is throttled for the longest time that any of its quotas requires. Requests
+between brokers are exempt. Of requests with acks=0, only the bytes count.
 
-The recent usage and throttle times of each client are available for metrics (`used`).
+The recent usage and throttle times of each client are available for metrics (see `used`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 
 PRODUCE, FETCH, TIME, CHANGES = "Produce", "Fetch", "Request", "ControllerMutation"
-"""The resources limited, by the names of Kafka's MBeans."""
+"""The limited resources, by their names in Kafka's MBeans."""
 THROTTLE_WINDOWS: Final = Windows(2, 30_000)
 """Averaging period of throttle times: Kafka's default metrics.num.samples and metrics.sample.window.ms."""
 
@@ -39,7 +39,7 @@ _EXEMPT: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.ALTER_PARTITION,
-        # Do not throttle these APIs, because they are served before the client is identified.
+        # Do not throttle these APIs, because they are served before the client is authenticated.
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
     )
@@ -74,15 +74,15 @@ class Used(NamedTuple):
     resource: str
     owner: Owner
     rate: float
-    """Bytes, percentage of the event loop's time, or changed partitions, per second."""
+    """Bytes, changed partitions, or the percentage of the event loop's time, per second."""
     throttle_ms: float
-    """The average throttle time of throttled requests; NaN if there were none."""
+    """Average throttle time of throttled requests; NaN if no request was throttled."""
     tokens: float | None
     """Credits for partition changes; None for other resources."""
 
 
 class Enforcement:
-    """Usage rates of all clients of a broker, and throttling. `now_ms` is a monotonic clock."""
+    """Usage rates and throttling of all clients of a broker. `now_ms` is a monotonic clock."""
 
     def __init__(self, now_ms: Callable[[], int], windows: Windows, mutation_windows: Windows) -> None:
         self._now_ms = now_ms
@@ -109,10 +109,8 @@ class Enforcement:
     def has_any(self) -> bool:
         return any(self._quotas.values())
 
-    # --- stages
-
     def throttle(self, ctx: Any, request: Any, response: Any) -> int:
-        """The throttle time in ms after a request."""
+        """Return the throttle time in ms after a request."""
         for measured in self._measured.values():
             measured.asked_ms = 0
         throttle_ms = self._throttle_ms(ctx, request, response)
@@ -125,25 +123,25 @@ class Enforcement:
     def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
-            # The request is None if it is undecodable, or if the stages were added during decoding.
+            # The request is None if it could not be decoded, or if the stages were added during its decoding.
             return 0
         if key is ApiKey.PRODUCE:
             client = _client(ctx)
             by_bytes = self._produce.record(*client, ctx.request_bytes, self._now_ms())
             return by_bytes if request.acks == 0 else max(by_bytes, self._by_time(ctx))
         if key is ApiKey.FETCH and not response.error_code:
-            # `fetched` has set this throttle time.
+            # `fetched` has already set the throttle time.
             told: int = response.throttle_time_ms
             return told
         by_time = self._by_time(ctx)
         if key in _MUTATIONS:
-            # `Mutation` has set this throttle time.
+            # `Mutation` has already set the throttle time.
             waits_ms: int = response.throttle_time_ms
             return max(by_time, waits_ms)
         return by_time
 
     def sent(self, ctx: Any, took_s: float) -> None:
-        """Record the time to encode and send a response, which counts toward later requests."""
+        """Record the time spent on encoding and sending a response, which counts toward later requests."""
         request = ctx.request
         if self._request.quotas and request is not None and not _is_exempt(ctx, ctx.api_key, request):
             self._request.count(*_client(ctx), 100 * took_s, self._now_ms())
@@ -153,15 +151,13 @@ class Enforcement:
             return 0
         return self._request.record(*_client(ctx), 100 * ctx.busy_s, self._now_ms())
 
-    # --- for handlers
-
     def fetch_max_bytes(self, ctx: Asking) -> int:
-        """The response size above which a fetch would be throttled regardless of earlier usage."""
+        """Return the response size above which a fetch is throttled even without earlier usage."""
         return self._fetch.window_max(*_client(ctx))
 
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
-        """The throttle time in ms for a fetch response of this size. If the time is positive, the response
-        must be empty, and its bytes do not count.
+        """Return the throttle time in ms for a fetch response of this size. If it is positive, the caller
+        must send an empty response, and these bytes do not count.
         """
         for measured in self._measured.values():
             measured.asked_ms = 0
@@ -174,14 +170,14 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """Return the quota for a request that changes topics; strict since that version (None: never)."""
+        """Return the quota for a request that changes topics. It is strict in version `strict_since` and
+        later (None: in no version).
+        """
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
 
-    # --- usage for metrics
-
     def used(self) -> Iterator[Used]:
-        """Usage of all measured clients with a quota."""
+        """Yield the usage of all measured clients that have a quota."""
         now_ms = self._now_ms()
         for resource, measured in self._measured.items():
             for owner, rate in measured.in_use(now_ms):
@@ -190,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """The quota that throttles the current request; None for a consumer's, recorded on reading."""
+        """Return the quota that throttles the current request, or None for a fetch, recorded by `fetched`."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 
@@ -213,8 +209,9 @@ class Enforcement:
 
 
 class Mutation:
-    """The quota for partitions created and deleted by one request (KIP-599). A strict request is rejected
-    while the client exceeds its quota. Other requests are executed, and the client is throttled.
+    """Quota accounting for the partitions that one request creates or deletes (KIP-599). If the quota is
+    strict, a request is rejected while the client exceeds it. Otherwise the request is executed and the
+    client is throttled.
     """
 
     def __init__(
@@ -228,7 +225,7 @@ class Mutation:
         self._noted_ms = 0
 
     def charge(self, partitions: int) -> None:
-        """Count partitions about to be created or deleted. Raises KafkaError if the quota forbids it."""
+        """Count partitions to be created or deleted. Raises KafkaError if a strict quota is exceeded."""
         now_ms = self._now_ms()
         ask = self._rates.refused_for_ms if self._is_strict else self._rates.record
         wait_ms = ask(*self._client, partitions, now_ms)

@@ -1,7 +1,7 @@
 """Quotas of users, clients and addresses in the metadata store (KIP-546): validation, storage and listing.
 
-Quotas behave as in Kafka and are stored under /config/users, /config/clients and /config/ips;
-`client_quota_manager` enforces them. The name None stands for the default of its kind.
+The format of the quotas under /config/users, /config/clients and /config/ips, and their effect, are the same
+as in Kafka; `client_quota_manager` enforces them. The name None stands for the default of its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 _KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
-"""An entity: its names by kind. An entity of a user and a client has both kinds."""
+"""An entity: its name for each kind. An entity of a user and a client has both kinds."""
 
 _RATES: dict[str, type] = {
     "producer_byte_rate": int,
@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """A condition on one kind of component: this name (None: the default), or any (`any_name`)."""
+    """A condition on one kind of component: its name is this one (None: the default) or any (`any_name`)."""
 
     kind: str
     name: str | None
@@ -56,7 +56,7 @@ class Change(NamedTuple):
 
 
 class ClientQuotas:
-    """The stored quotas. `on_changed` is called with the path of each changed entity: `users/U/clients/C`."""
+    """The stored quotas. `on_changed` gets the path of each changed entity, such as `users/U/clients/C`."""
 
     def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
         self._store = store
@@ -65,7 +65,7 @@ class ClientQuotas:
     async def describe(
         self, conditions: Sequence[Condition], strict: bool
     ) -> list[tuple[Entity, dict[str, float]]]:
-        """The entities that match all conditions and, with `strict`, have no further components.
+        """Return the entities that match all conditions and, with `strict`, have no other components.
 
         Raises KafkaError if the conditions contradict each other.
         """
@@ -90,7 +90,7 @@ class ClientQuotas:
         return found
 
     async def alter(self, entity: Entity, changes: Iterable[Change], validate_only: bool) -> None:
-        """Apply changes to an entity's quotas. Raises KafkaError, without changes, if any is invalid."""
+        """Change the quotas of an entity. If any change is invalid, raises KafkaError and changes nothing."""
         path = await _path_of(entity)
         quotas = await stored_settings(self._store, f"/config/{path}")
         for key, value in changes:
@@ -105,7 +105,7 @@ class ClientQuotas:
 
 
 def _entity_of(path: str) -> Entity:
-    """The inverse of `_path_of`."""
+    """Return the entity for a path. The inverse of `_path_of`."""
     nodes = path.split("/")
     return {_KINDS[kind]: entity_name(name) for kind, name in zip(nodes[::2], nodes[1::2], strict=True)}
 
@@ -152,7 +152,7 @@ async def _path_of(entity: Mapping[str, str | None]) -> str:
 
 
 def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
-    """Format a value as Kafka stores it."""
+    """Return a value in the format in which Kafka stores it."""
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
     if known[key] is float:

@@ -1,5 +1,5 @@
-"""Usage rates of clients for one kind of quota, and their limits. No I/O. Only clients with a quota are
-measured.
+"""Usage rates of clients for one kind of quota, and their limits. Only clients with a quota are measured. No
+I/O.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kafka_compat.quotas.rates import (
 
 
 class ClientRates:
-    """Rates per second: of bytes, or of percentages of processor time."""
+    """Rates of bytes, or of percentages of processor time, per second."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
-        """Throttle times are at most `throttle_max_ms`, if given."""
+        """`throttle_max_ms` is the maximum throttle time (None: unlimited)."""
         self.quotas = Quotas()
         self.asked_ms = 0
-        """The throttle time returned by `record` since this was set to 0."""
+        """The throttle time that `record` has returned since this was last set to 0."""
         self._windows = windows
         self._throttle_max_ms = throttle_max_ms
         self._rates: RateTable[Owner] = RateTable(windows)
@@ -38,7 +38,7 @@ class ClientRates:
         return len(self._rates)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count `value`, and return the throttle time in ms; 0 or less if the client is within its quota."""
+        """Count `value`. Return the throttle time in ms, 0 or less if the client is within its quota."""
         owner = self.quotas.owner(user, client_id)
         bound = self.quotas.rate(owner)
         if bound is None:
@@ -53,19 +53,19 @@ class ClientRates:
         return self.asked_ms
 
     def count(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """Count `value` toward later requests; a negative value undoes an earlier one."""
+        """Count `value` toward later requests. A negative value reverses an earlier one."""
         owner = self.quotas.owner(user, client_id)
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
-        """The clients with a quota, and their rates."""
+        """Yield the clients that have a quota, with their rates."""
         for owner, rate in self._rates.items():
             if self.quotas.rate(owner) is not None:
                 yield owner, rate.value(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
-        """The largest value that is not throttled if there is no earlier usage."""
+        """Return the largest value that is not throttled without earlier usage."""
         bound = self.quotas.rate(self.quotas.owner(user, client_id))
         if bound is None:
             return sys.maxsize
@@ -73,21 +73,21 @@ class ClientRates:
 
 
 class MutationRates:
-    """Partitions created and deleted per second (KIP-599)."""
+    """Rates of created and deleted partitions per second (KIP-599)."""
 
     def __init__(self, windows: Windows) -> None:
         self.quotas = Quotas()
         self._windows = windows
         self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
         self._came: RateTable[Owner] = RateTable(windows)
-        """The rate of partition changes, for metrics."""
+        """Rate of partition changes, for metrics."""
 
     def __len__(self) -> int:
         return len(self._buckets)
 
     def refused_for_ms(self, user: str, client_id: str, count: float, now_ms: int) -> int:
-        """Count partitions if the client is within its quota; otherwise return the time in ms until it is,
-        and count nothing.
+        """Count the partitions if the client is within its quota. Otherwise count nothing, and return the
+        time in ms until the client is within its quota.
         """
         owner = self.quotas.owner(user, client_id)
         rate = self.quotas.rate(owner)
@@ -112,7 +112,7 @@ class MutationRates:
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
-        """The clients with a quota, with their changes per second and their remaining credits."""
+        """Yield the clients that have a quota, with their changes per second and their remaining credits."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:

@@ -1,7 +1,8 @@
-"""Connection creation rates of the broker, of each listener, and of each address (KIP-612). No I/O.
+"""Connection creation rates of the broker, of each listener, and of each client address (KIP-612). No I/O.
 
-Listeners wait when their own or the broker's rate is exceeded, for at most one window. An address is
-rejected, and its rejected connections do not count. Without a limit nothing is measured.
+If the rate of a listener or of the broker is exceeded, the listener waits for at most one window. If the rate
+of a client address is exceeded, its connections are rejected and do not count. Rates without a limit are not
+measured.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ConnectionRates:
         self._listener_max = listeners
 
     def limit_address(self, host: str | None, rate: int | None) -> None:
-        """Set connection_creation_rate of an address, or (None) of all others. None removes it."""
+        """Set connection_creation_rate of an address, or of all others if `host` is None. None removes it."""
         if host is None:
             self._default_max = UNLIMITED if rate is None else rate
         elif rate is None:
@@ -39,10 +40,10 @@ class ConnectionRates:
             self._address_max[host] = rate
 
     def wait_ms(self, listener: str, now_ms: int, *, with_broker: bool) -> int:
-        """Count a connection. Returns the time that its listener must wait before it serves the connection
-        and accepts another one.
+        """Count a connection. Return the time in ms that its listener must wait before it serves the
+        connection and accepts another one.
 
-        `with_broker`: the connection also counts toward the broker's limit.
+        `with_broker`: whether the connection also counts toward the broker's limit.
         """
         wait_ms = 0
         for rate, bound in self._rates(listener, with_broker):
@@ -50,7 +51,7 @@ class ConnectionRates:
         return wait_ms
 
     def refused_ms(self, listener: str, host: str, now_ms: int, *, with_broker: bool) -> int:
-        """The time to wait before closing a connection from this address unserved; 0 if it is accepted."""
+        """Return the time in ms to wait before closing the connection unserved, or 0 if it is accepted."""
         bound = self._address_max.get(host, self._default_max)
         if bound == UNLIMITED:
             return 0

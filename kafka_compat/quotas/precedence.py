@@ -5,8 +5,8 @@
     3. /config/users/<user>                            7. /config/clients/<client-id>
     4. /config/users/<default>/clients/<client-id>     8. /config/clients/<default>
 
-Quotas 3 and 6 are shared by all clients of a user, 7 and 8 by all users of a client id; the others apply to
-one client id of one user.
+All clients of a user share quotas 3 and 6, and all users of a client ID share quotas 7 and 8. The other
+quotas apply to one client ID of one user.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 ANY = ""
-"""In an entity: any user, or any client id. Stored entities contain no empty names."""
+"""Stands for any user, or any client ID, in an entity. Stored entities contain no empty names."""
 
 Name = str | None
-"""None is Kafka's <default>, which applies to names without a quota of their own."""
+"""None stands for Kafka's <default>, which applies to names without a quota of their own."""
 
 Owner = tuple[str, str]
-"""The clients that share a rate: user and client id, or ANY."""
+"""The clients that share a rate: a user and a client ID, either of which may be ANY."""
 
 
 class Quotas:
-    """The stored quotas of one kind, as rates by entity (user, client id)."""
+    """The stored quotas of one kind: the rate of each entity (user, client ID)."""
 
     def __init__(self) -> None:
         self._rates: dict[tuple[Name, Name], float] = {}
@@ -36,14 +36,14 @@ class Quotas:
         return iter(self._rates)
 
     def put(self, user: Name, client_id: Name, rate: float | None) -> None:
-        """Set the quota of an entity; None removes it."""
+        """Set the quota of an entity. A rate of None removes it."""
         if rate is None:
             self._rates.pop((user, client_id), None)
         else:
             self._rates[user, client_id] = rate
 
     def owner(self, user: str, client_id: str) -> Owner:
-        """The entity whose rate a client shares."""
+        """Return the entity that determines a client's quota. All clients of the entity share its rate."""
         rates = self._rates
         if (user, client_id) in rates or (user, None) in rates:
             return user, client_id
@@ -56,7 +56,7 @@ class Quotas:
         return ANY, client_id
 
     def rate(self, owner: Owner) -> float | None:
-        """The limit of an entity; None if it has none."""
+        """Return the limit of an entity, or None if it has no limit."""
         user, client_id = owner
         rates = self._rates
         candidates: tuple[tuple[Name, Name], ...]
@@ -67,7 +67,7 @@ class Quotas:
         elif client_id:
             candidates = ((ANY, client_id), (ANY, None))
         else:
-            # As in Kafka, a client without an id has no client quota.
+            # As in Kafka, a client without a client ID has no client quota.
             return None
         for entity in candidates:
             rate = rates.get(entity)

@@ -1,4 +1,4 @@
-"""Measurement of recent rates, and the throttle time after which a rate is within its limit, as in Kafka's
+"""Measurement of recent rates, and the throttle time after which a rate falls to its limit, as in Kafka's
 Rate, TokenBucket and QuotaUtils. No I/O: callers pass the time, in ms of a monotonic clock.
 """
 
@@ -21,22 +21,22 @@ class Windows(NamedTuple):
 
 
 def quota_windows(setting: Callable[[str], int]) -> Windows:
-    """The windows of client and connection quotas."""
+    """Return the windows of client and connection quotas."""
     return Windows(setting("quota.window.num"), 1000 * setting("quota.window.size.seconds"))
 
 
 def mutation_windows(setting: Callable[[str], int]) -> Windows:
-    """The windows of controller mutation quotas."""
+    """Return the windows of controller mutation quotas."""
     samples = setting("controller.quota.window.num")
     return Windows(samples, 1000 * setting("controller.quota.window.size.seconds"))
 
 
 class SampledRate:
-    """The rate per second of recorded values over the last samples.
+    """The rate per second of the values recorded in the last samples.
 
-    A sample begins with the first record after the previous one was full, and counts until `samples` windows
-    after its last record. There is one more sample than windows, because the start of the measured period
-    cuts one sample. A shorter history counts as all windows but one.
+    A sample begins with the first record after the previous sample was full, and counts until `samples`
+    windows after its last record. There is one more sample than there are windows, because the measured
+    period begins within a sample. A short history is extended to all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")
@@ -44,11 +44,11 @@ class SampledRate:
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._samples: list[list[float]] = []
-        """[start, time of the last record, sum] of each sample; the oldest is reused."""
+        """[start, time of the last record, sum] of each sample. The oldest sample is reused."""
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`; a negative one undoes an earlier record."""
+        """Count `value`. A negative value reverses an earlier record."""
         samples = self._samples
         if not samples:
             samples.append([now_ms, now_ms, 0.0])
@@ -63,18 +63,18 @@ class SampledRate:
         sample[2] += value
 
     def measure(self, now_ms: int) -> tuple[float, int]:
-        """The rate per second, and the measured period in ms."""
+        """Return the rate per second, and the measured period in ms."""
         self._forget_old(now_ms)
         window_ms = self._window_ms(now_ms)
         return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
 
     def value(self, now_ms: int) -> float:
-        """The rate per second as in `measure`, without dropping old samples."""
+        """Return the rate per second, without dropping old samples."""
         begin_ms = min((sample[0] for sample in self._recent(now_ms)), default=now_ms)
         return self.total(now_ms) / (self._window_of(int(begin_ms), now_ms) / 1000)
 
     def total(self, now_ms: int) -> float:
-        """The sum over the last samples, without dropping old ones."""
+        """Return the sum of the recent samples, without dropping old samples."""
         return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
@@ -82,7 +82,7 @@ class SampledRate:
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
-        """The samples within the measured period."""
+        """Return the samples within the measured period."""
         age_ms = self._windows.samples * self._windows.size_ms
         return [sample for sample in self._samples if now_ms - sample[1] < age_ms]
 
@@ -122,8 +122,8 @@ class SampledAverage:
 
 
 class TokenBucket:
-    """Credits that accrue at a rate, up to the amount of all windows, and are spent by each record, even
-    below zero (KIP-599). A new bucket is full.
+    """Credits that accrue at a rate, up to the amount for all windows. Each record spends credits, even below
+    zero (KIP-599). A new bucket is full.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
@@ -158,8 +158,8 @@ class TokenBucket:
 
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
-    """The time without records after which a rate measured over `window_ms` falls to its limit; 0 or less if
-    it is within the limit.
+    """Return the time without records after which a rate measured over `window_ms` falls to its limit. It is
+    0 or less if the rate is within the limit.
     """
     if rate <= bound:
         return 0
@@ -168,36 +168,36 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 
 def refill_time_ms(tokens: float, rate: float) -> int:
-    """The time until a bucket is no longer negative; 0 or less if it is not negative now."""
+    """Return the time until a bucket is no longer negative, or 0 or less if it is not negative now."""
     if tokens >= 0:
         return 0
     return java_round(-tokens / rate * 1000 if rate else math.inf)
 
 
 def java_round(value: float) -> int:
-    """Java's Math.round, limited to the range of a long."""
+    """Return the result of Java's Math.round, limited to the range of a long."""
     if value >= _LONG_MAX:
         return _LONG_MAX
     return math.floor(value + 0.5)
 
 
 def java_int(value: int) -> int:
-    """A Java long cast to int: the low 32 bits. Kafka thus converts an infinite wait to -1, which means none,
-    and a quota of 0 bytes does not throttle.
+    """Convert a Java long to an int: its low 32 bits. In Kafka, this makes an infinite wait -1, which means
+    no wait, so that a quota of 0 bytes does not throttle.
     """
     return (value + 2**31) % 2**32 - 2**31
 
 
 OWNERS_MAX = 20_000
 LOOKED_AT = 2
-"""For each new owner, the number of longest-unused owners that are checked for removal."""
+"""Number of least recently used owners that are checked for removal whenever an owner is added."""
 
 Owner = TypeVar("Owner")
 
 
 class RateTable(Generic[Owner]):
-    """A rate for each of many owners. An owner's rate is dropped when it is equivalent to a new rate, or when
-    more than OWNERS_MAX others were used later.
+    """A table with one rate for each owner. A rate is dropped if it is equivalent to a new rate, or if more
+    than OWNERS_MAX owners have been used more recently.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -208,11 +208,11 @@ class RateTable(Generic[Owner]):
         return len(self._rates)
 
     def items(self) -> list[tuple[Owner, SampledRate]]:
-        """All known rates, for displays."""
+        """Return all known rates, for display."""
         return list(self._rates.items())
 
     def of(self, owner: Owner, now_ms: int) -> SampledRate:
-        """Return the rate of `owner`, which counts as used now."""
+        """Return the rate of `owner`, and mark it as the most recently used."""
         rates = self._rates
         rate = rates.get(owner)
         if rate is None:

@@ -1,6 +1,6 @@
-"""Counters of the data produced to and fetched from a broker since startup, by topic. No I/O.
+"""Counters, by topic, of the data produced to and fetched from a broker since startup. No I/O.
 
-The counters are plain integers that partitions and fetches increment. They match Kafka's BrokerTopicMetrics.
+The counters are integers that partitions and fetches increment. They match Kafka's BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_FAILED_PRODUCE: Final = frozenset(
 
 
 class TopicCounts:
-    """Counters of one topic, or the sum of several."""
+    """Counters of one topic, or sums over several topics."""
 
     __slots__ = (
         "bytes_in",
@@ -49,19 +49,19 @@ class TopicCounts:
 
     def __init__(self) -> None:
         self.records_in = 0
-        """Records written by clients and coordinators."""
+        """The number of records written by clients and coordinators."""
         self.bytes_in = 0
-        """The size of the written batches, as received."""
+        """The size of these batches as received, in bytes."""
         self.bytes_out = 0
-        """The size of batches in responses to consumers."""
+        """The size of batches in responses to consumers, in bytes."""
         self.bytes_rejected = 0
-        """The size of batches that exceeded the size limit."""
+        """The size of batches that exceeded the size limit, in bytes."""
         self.converted_in = 0
-        """Records from clients that write old record formats."""
+        """The number of records converted from old record formats of producers."""
         self.converted_out = 0
-        """Records, or compressed record sets, for clients that read old record formats."""
+        """The number of records and compressed record sets converted to old record formats for consumers."""
         self.produces = 0
-        """Attempts to append a batch to a partition."""
+        """The number of attempts to append a batch to a partition."""
         self.failed_produces = 0
         self.fetches = 0
         """The number of partition reads for Fetch responses."""
@@ -69,11 +69,11 @@ class TopicCounts:
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
         self.corrupt_in = 0
-        """Batches with an incorrect checksum or length."""
+        """The number of batches with an incorrect checksum or length."""
         self.keyless_in = 0
-        """Records without a key for a compacted topic."""
+        """The number of records without a key for a compacted topic."""
         self.misplaced_in = 0
-        """Batches with an unexpected sequence number or an incorrect offset."""
+        """The number of batches with an unexpected sequence number or an incorrect offset."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
         """Count a batch that was not appended."""
@@ -121,14 +121,16 @@ class Counts:
         self.follower_fetches: dict[int, int] = {}
         """The number of Fetch requests from other brokers, by request version."""
         self.fetched_copied_bytes = 0
-        """Bytes of records in responses, copied through this process or sent directly from files."""
+        """The size of records that this process copied into responses, in bytes. `fetched_sendfile_bytes`
+        counts the records that were sent directly from files.
+        """
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.isr_refusals = 0
         """The number of ISR proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """The number of fetches that waited until max_wait_ms expired."""
+        """The number of fetches that waited until max_wait_ms expired, by the kind of client."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
@@ -144,7 +146,7 @@ class Counts:
             self.forget(topic.name)
 
     def forget(self, name: str) -> None:
-        """Remove the counters of a topic; its counts remain in the total."""
+        """Remove the counters of a topic. Its counts remain in the total."""
         deleted = self.topics.pop(name, None)
         if deleted is not None:
             self._deleted.add(deleted)

@@ -1,16 +1,18 @@
 """Processing of one Fetch request, from its first read of the logs to its response.
 
-`fetch_reader` reads, `delayed_read` waits, and `fetch_response` builds the response. Rules
-1. The response is sent at once when min_bytes are available, when max_wait_ms is 0, when no partition is
-   fetched, or when a partition has an error or has diverged, since the client must be notified without delay.
+`fetch_reader` reads, `delayed_read` waits, and `fetch_response` builds the response.
+
+Rules
+1. The response is sent at once if min_bytes are available, if max_wait_ms is 0, if no partition is fetched,
+   or if a partition has an error or has diverged, because the client must be notified without delay.
 2. Otherwise the request waits until the missing number of bytes is committed (for a follower: appended), and
    then reads again.
-3. Many partitions are read in steps that yield to the event loop; each is read in its current state. A
-   wake-up during the steps repeats the read.
-4. Requests of versions 0 to 3 get old record formats: another thread converts the records starting at the
-   fetch offset, at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
+3. If there are many partitions, the request yields to the event loop between them, and each partition is read
+   in its current state. If new records arrive during this read, all partitions are read again.
+4. Requests of versions 0 to 3 get old record formats. Another thread converts the records, starting at the
+   fetch offset. It converts at most CONVERTED_BYTES_MAX of the log, even if the client requests more.
 5. Partitions that the client is not authorized to read do not cause an immediate response, unless the client
-   may not read any of the partitions.
+   is not authorized to read any of the partitions.
 6. A consumer that exceeds its quota gets an empty response with a throttle time (KIP-219). Its session is
    unchanged, and no new session is opened. No response is larger than the consumer's quota can ever allow.
 """
@@ -45,7 +47,7 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """One Fetch request. `start` returns the response, a Deferred, or steps that return either of these."""
+    """One Fetch request. `start` returns the response, a Deferred, or a generator that returns either."""
 
     __slots__ = (
         "_ctx",
@@ -72,7 +74,7 @@ class DelayedFetch:
             else request.replica_id
         )
         self.is_follower = replica_id >= 0
-        """Whether the client is a broker that fetches for its replicas."""
+        """Whether the client is a broker that fetches records for its replicas."""
         self._quotas = None if self.is_follower else services.quotas
         max_bytes = request.max_bytes
         if not self.is_follower:
@@ -140,7 +142,7 @@ class DelayedFetch:
         return self._wait.start(result.replicas, self._min_bytes - result.total_bytes, self._max_wait_ms)
 
     def _woken(self) -> None:
-        """Read again, because there may be enough data or the deadline has passed."""
+        """Read again, because enough data may have arrived or the deadline has passed."""
         if self._is_in_steps:
             self._read_again = True
             if not self._is_reading:
@@ -225,7 +227,7 @@ class DelayedFetch:
         return FetchResponse(session_id=self._plan.session_id, throttle_time_ms=throttle_ms)
 
     def _finished(self, response: FetchResponse) -> FetchResponse:
-        """Open the session, complete the response with it, and count a response to a follower."""
+        """Open the requested session, add its ID to the response, and count a response to a follower."""
         broker, plan = self._ctx.services, self._plan
         if plan.wants_session:
             now_ms = broker.clock.monotonic_ms()

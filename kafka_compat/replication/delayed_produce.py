@@ -1,4 +1,4 @@
-"""Produce requests whose records are appended but not yet replicated or flushed as `acks` requires."""
+"""Delayed Produce requests, whose records are not yet replicated or flushed as `acks` requires."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy, because accessing an enumeration member takes two lookups by name."""
+"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
 
 
 class DelayedProduce:
-    """One Produce request. It completes when its batches are committed, or at the deadline."""
+    """One Produce request, which completes when its batches are replicated or flushed, or at its deadline."""
 
     __slots__ = ("_deferred", "_replicas", "_response", "_timer", "_waiting")
 
@@ -81,7 +81,6 @@ class DelayedProduce:
             deferred.complete(self._response)
 
     def _end(self) -> None:
-        """Stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
         self._deferred = None

@@ -1,10 +1,11 @@
 """Waiting for more records in a set of partitions, for Fetch and other requests that read logs.
 
 Rules
-1. A read waits until its partitions together have received the missing number of bytes (committed bytes, or
-   for a follower appended bytes). It then wakes its reader, as do a leader change and the deadline.
+1. A read waits until its partitions together have received the missing number of bytes. Only committed bytes
+   count, but for a follower all appended bytes. The read then wakes its reader. A leader change and the
+   deadline also wake the reader.
 2. The reader reads again, and then completes the read or reports the number of bytes that are still missing.
-3. A read ends when its caller disconnects. The reader is not woken afterwards.
+3. A read is canceled when its caller disconnects. The reader is not woken afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRead:
-    """One waiting read, by the rules above."""
+    """One read that waits for more records, by the rules of this module."""
 
     __slots__ = (
         "_deferred",
@@ -39,14 +40,14 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called to read again. `waiting` contains this read while it waits."""
+        """`wake` is called when the caller must read again. `waiting` contains this read while it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """Size and high watermark of each partition when it was read; empty if one byte is sufficient."""
+        """The log size and high watermark of each partition when it was read. Empty if any byte suffices."""
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
         """The number of additional bytes that wakes the reader."""
@@ -54,7 +55,7 @@ class DelayedRead:
         """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more data in these partitions. Returns the Deferred that `end` later returns."""
+        """Wait for more data in these partitions. Return a Deferred, which `end` also returns."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -74,7 +75,7 @@ class DelayedRead:
         return self._wake is None
 
     def end(self) -> Deferred | None:
-        """Stop waiting, and return the response to complete, or None if the caller has disconnected."""
+        """Stop waiting, and return the Deferred to complete, or None if the read was canceled."""
         self._wake = None
         deferred = self._deferred
         self._deferred = None
@@ -111,7 +112,7 @@ class DelayedRead:
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # Count appended records for followers, because followers can read them.
+            # Count all appended records, because followers can read them, or because they are committed.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

@@ -1,4 +1,4 @@
-"""Coroutine wrapper for jobs of a log directory's worker."""
+"""Conversion of callbacks from a log directory's worker to coroutines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_compat.storage.directories.directory_worker import Done
 
 
 async def finished(begin: Callable[[Done], None]) -> Exception | None:
-    """Start an operation that calls back when it is done, wait for it, and return its error or None."""
+    """Start an operation that calls back when it is done, await it, and return its error or None."""
     done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
     def resolve(error: Exception | None) -> None:

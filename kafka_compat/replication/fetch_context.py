@@ -1,4 +1,4 @@
-"""Type declarations of the request context and broker services that a waiting Fetch uses."""
+"""Protocols of the request context and the broker services that a Fetch request uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FetchServices(Protocol):
-    """Services of the broker."""
+    """The broker services that a Fetch request uses."""
 
     clock: Clock
     config: BrokerConfig
@@ -24,11 +24,11 @@ class FetchServices(Protocol):
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
     quotas: Enforcement | None
-    """The client quotas; None if no client has a quota."""
+    """The client quotas, or None if no client has a quota."""
 
 
 class FetchContext(Protocol):
-    """The context of a request. See kafka_compat.api.handler."""
+    """The request context that a Fetch request uses (see `kafka_compat.api.handler`)."""
 
     @property
     def services(self) -> FetchServices: ...
@@ -39,7 +39,7 @@ class FetchContext(Protocol):
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """The minimum size of file slices that are sent with sendfile."""
+        """The minimum size in bytes of file slices that are sent with sendfile."""
 
     @property
     def api_version(self) -> int: ...

@@ -1,12 +1,12 @@
-"""Reads of a Fetch request from its partitions, within the request's size limits.
+"""Reading of the partitions of a Fetch request, within the request's size limits.
 
 Rules
 1. Partitions are read in the order of the session. The first partition with records returns at least one
-   batch, however large; the others return only batches that still fit into the response.
+   batch, however large. The other partitions return only batches that still fit into the response.
 2. A follower (replica ID 0 or higher) reads to the end of the log, and the fetch offset of its first read is
-   its replication progress. A consumer reads committed records. With version 11 and later of the request, it
-   may also read from a follower, and it is redirected to a nearer replica if replica.selector.class is set
-   (KIP-392).
+   its replication progress. A consumer reads committed records. With version 11 and later of the request, a
+   consumer may also read from a follower, and it is redirected to a nearer replica if replica.selector.class
+   is set (KIP-392).
 3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy, because accessing an enumeration member takes two lookups by name."""
+"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
-"""The replica ID of consumers. Tools that read the whole log use lower IDs."""
+"""The replica ID of consumers. Tools that read uncommitted records use lower IDs."""
 LEADER: Final = -1
-"""The value of preferred read replica that means none."""
+"""The preferred read replica in a response that does not redirect the consumer."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
-"""A fetched partition, its part of the response, the size of its records, and its local replica, if any."""
+"""A fetched partition, its part of the response, the size of its records, and its local replica or None."""
 
 
 class ReadResult:
-    """The data read from the partitions of a fetch."""
+    """The data read from the partitions of a Fetch request."""
 
     __slots__ = ("found", "is_urgent", "replicas", "total_bytes", "unknown")
 
@@ -54,7 +54,7 @@ class ReadResult:
         self.replicas: list[Partition] = []
         """The partitions that were read or skipped."""
         self.total_bytes = 0
-        """The size of the records."""
+        """The total size of the records in bytes."""
         self.is_urgent = False
         """Whether the response must be sent now, because a partition has an error or has diverged."""
 
@@ -66,7 +66,7 @@ class ReadResult:
 
 
 class FetchReader:
-    """Reads for one request, by the rules above."""
+    """A reader of the partitions of one Fetch request, by the rules of this module."""
 
     __slots__ = (
         "_committed_only",
@@ -99,7 +99,7 @@ class FetchReader:
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read more of the partitions. `is_first`: record the fetch offsets as the progress of a follower."""
+        """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as progress."""
         broker = self._services
         replicas = broker.replicas
         found, unknown, replicas_read = result.found, result.unknown, result.replicas
@@ -136,7 +136,7 @@ class FetchReader:
             found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
-        """Whether rule 3 allows skipping the partition. `now_ms` is None except for the first read."""
+        """Whether the partition may be skipped by rule 3. `now_ms` is None except for the first read."""
         log = partition.log
         end_offset = log.log_end_offset
         if (
@@ -159,7 +159,7 @@ class FetchReader:
     def _read_partition(
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
-        """Return (response part, bytes of records, whether the response must be sent at once)."""
+        """Return (part of the response, size of its records, whether the response must be sent at once)."""
         code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self.replica_id
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
@@ -250,7 +250,7 @@ class FetchReader:
 
 
 def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """The response part of a partition without a replica on this broker."""
+    """Return the part of a response for a partition that was not read because of an error."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -262,7 +262,7 @@ def unread(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """The response part of a partition whose read failed. Its list of aborted transactions is null."""
+    """Return the part of a response for a failed read, in which the aborted transactions are null."""
     data = unread(partition, code)
     data.aborted_transactions = None
     return data
@@ -271,8 +271,8 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
 def nearest_replica(
     partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int:
-    """The most advanced in-sync follower in `rack` that has `fetch_offset`; Returns LEADER if the leader is
-    in `rack` or no follower qualifies. `racks` contains the racks of the live brokers.
+    """Return the most advanced in-sync follower in `rack` whose log contains `fetch_offset`. Return LEADER if
+    the leader is in `rack` or no follower qualifies. `racks` contains the racks of the live brokers.
     """
     if racks.get(partition.local_id) == rack:
         return LEADER

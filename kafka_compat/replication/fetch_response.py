@@ -1,4 +1,4 @@
-"""Construction of Fetch responses: conversion and error mapping for old clients, and traffic accounting."""
+"""Construction of Fetch responses, including conversion for old clients and traffic accounting."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 _FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that count as failed fetches, because clients cannot prevent them. Kafka counts others elsewhere."""
+"""Errors that count as failed fetches. Kafka counts other errors elsewhere."""
 _FIXED_BYTES: Final = 16
 _TOPIC_BYTES: Final = 20
 _PARTITION_BYTES: Final = 40
-"""Approximate sizes in a response, besides the records: fixed, per topic, and per partition."""
+"""Approximate sizes in bytes of a response without records: fixed, per topic, and per partition."""
 
 
 TopicPart = tuple[str | UUID, list[PartitionData]]
@@ -39,8 +39,8 @@ TopicPart = tuple[str | UUID, list[PartitionData]]
 
 
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
-    """Build the response, without its session. Records for a follower (`replica_id`) count toward the
-    leader's replication quota.
+    """Build the response without opening a session. Records for a follower, whose ID is `replica_id`, count
+    toward the leader's replication quota.
     """
     topics: list[TopicPart] = []
     _add(ctx, plan, result.found, replica_id, topics)
@@ -51,7 +51,9 @@ def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_
 def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
-    """Like `response_of`, in steps: for many or denied partitions, or a client that reads old formats."""
+    """Build the response, including partitions that the client may not read. Yield to the event loop between
+    partitions, because there may be many and records may have to be converted.
+    """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
     topics: list[TopicPart] = []
@@ -72,7 +74,6 @@ def response_in_steps(
 
 
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
-    """Convert records in another thread, one partition at a time."""
     magic = 0 if ctx.api_version < 2 else 1
     for number, (target, data, _, held) in enumerate(found):
         adapted = _for_old_client(ctx, target, data, held, replica_id)
@@ -97,8 +98,8 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
 
 
 def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
-    """Convert records, and return (messages, their number). A compressed message counts as one."""
-    # Imported here because few clients request old formats.
+    """Convert records, and return (messages, number of messages). A compressed message counts as one."""
+    # Import these functions here, because few clients request old formats.
     from kafka_compat.storage.records.legacy import count_messages, down_convert
 
     messages = down_convert(records.read(), magic, first_offset=fetch_offset)
@@ -108,8 +109,8 @@ def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[
 def _for_old_client(
     ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
-    """Adapt a response part to Fetch 0 to 9, which may not support zstd (KIP-110), format 2 or the error of a
-    failed disk. Compression is decided by the topic's settings, not by the content of the log.
+    """Adapt the data of a partition for versions 0 to 9 of Fetch, which do not support all errors and record
+    formats. As in Kafka, zstd (KIP-110) is detected by the topic's settings, not by the batches.
     """
     version = ctx.api_version
     if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -125,7 +126,7 @@ def _for_old_client(
 
 
 def _withheld(partition: int, code: ErrorCode) -> PartitionData:
-    """The response part of a partition that the client may not read. Its records are null."""
+    """Return the part of a response for records that the client cannot read. Its records are null."""
     data = unread(partition, code)
     data.records = None
     return data
@@ -138,13 +139,12 @@ def _add(
     replica_id: int,
     topics: list[TopicPart],
 ) -> None:
-    """Add the parts to send to `topics`, and count them."""
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
     sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
-    # False for clients that predate record format 2: all their parts are adapted and then converted.
+    # `_convert` handles clients with older versions.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes, held in found:
         if plan.send(target, data, size_bytes):
@@ -154,7 +154,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Read the records now, to detect a shortened segment before its size is sent.
+                    # Read small slices now, to detect a shortened segment before the size is sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -202,12 +202,12 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
-    """The approximate size of the response. Even converted records count with their size in the log."""
+    """Return the approximate size of the response in bytes. Records count with their size in the log."""
     return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
 
 
 def response_bytes_in_steps(plan: FetchPlan, result: ReadResult) -> Steps[int]:
-    """Like `response_bytes`, but in steps, for many partitions."""
+    """Compute the result of `response_bytes` for many partitions, and yield to the event loop."""
     size_bytes = result.total_bytes + _FIXED_BYTES + (_TOPIC_BYTES + _PARTITION_BYTES) * len(plan.denied)
     for some in batched(result.found, PARTITIONS_AT_ONCE):
         size_bytes += _bytes_of(plan, some)

@@ -1,20 +1,22 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, and later requests name only changes.
+"""Fetch sessions (KIP-227): the first request lists all partitions, and later requests list only changes. No
+I/O.
 
-Rules (no I/O)
-1. Epoch -1 requests a full response outside any session, and ends the session that the request names.
+Rules
+1. Epoch -1 requests a full response without a session, and closes the session with the request's session ID.
 2. Epoch 0 requests a full response and a new session, even without partitions. The session is opened with the
    response, so a throttled request opens no session. If the cache is full, the response has session ID 0.
-3. Any other epoch must be the next one of the session that the request names. The request adds, changes and
-   forgets partitions, and the response contains only partitions with records, an error, or a high watermark
-   or log start that the client has not seen. A session without partitions ends, and the request is served
-   outside any session.
-4. A partition that a request names several times is fetched once, as in the partition's last entry.
-5. A partition whose records were in an incremental response moves to the end, so that all partitions are
-   served under a byte limit.
-6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if it
-   has been unused for longer than the eviction time; otherwise the session with the lowest priority, unless
-   the new session's priority is lower. Followers' sessions have priority over clients', then sessions with
-   more partitions. Clients evict only sessions older than the eviction time, followers also any client's.
+3. Any other epoch must be the next epoch of the session with the request's session ID. The request adds,
+   changes and forgets partitions. The response contains only partitions with records, an error, or a high
+   watermark or log start that the client has not seen. A session without partitions is closed, and the
+   request is processed without a session.
+4. A partition that occurs several times in a request is fetched once, as specified by its last entry.
+5. A partition whose records were in an incremental response moves to the end of the session, so that a byte
+   limit does not prevent other partitions from being read.
+6. If the cache is full, a new session replaces the least recently used session, if that has been unused for
+   longer than the eviction time. Otherwise it replaces the session with the lowest priority, unless the new
+   session has a lower priority. Sessions of followers have the highest priority, then sessions with more
+   partitions. A client's session replaces only sessions that are older than the eviction time; a follower's
+   session also replaces newer sessions of clients.
 """
 
 from __future__ import annotations
@@ -39,13 +41,11 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""Topic name (Fetch up to version 12) or topic ID as a number (later versions), and partition. The ID is a
-number because hashing a UUID is a Python call and every fetch looks up its partitions many times.
+"""The topic name (Fetch up to version 12) or topic ID (later versions), and the partition. The ID is a
+number, because hashing a UUID calls Python code and each fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""The priority of a session, compared from left to right: whether the session belongs to a follower, the
-number of its partitions, and its ID.
-"""
+"""The priority of a session: whether it is a follower's, the number of its partitions, and its ID."""
 
 
 def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
@@ -54,7 +54,7 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One fetched partition of a client, and the state last sent to the client."""
+    """One partition that a client fetches, and the offsets last sent to the client."""
 
     topic: str | UUID
     partition: int
@@ -66,7 +66,7 @@ class FetchTarget:
     sent_high_watermark: int = -1
     sent_log_start_offset: int = -1
     replica: Partition | None = None
-    """The partition object that a follower's target was read from."""
+    """The partition from which a follower's target was last read."""
     agrees: bool = False
     """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
@@ -77,36 +77,36 @@ class FetchTarget:
 
 @dataclass(slots=True)
 class FetchSession:
-    """One client's session."""
+    """The fetch session of one client."""
 
     session_id: int
     is_privileged: bool
-    """Whether the session is a follower's."""
+    """Whether the client is a follower."""
     uses_topic_ids: bool
     targets: OrderedDict[PartitionKey, FetchTarget]
     created_ms: int
     last_used_ms: int
     next_epoch: int = 1
     worth: Worth | None = None
-    """The session's key in the cache."""
+    """The priority under which the cache has stored the session."""
     is_old: bool = False
-    """Whether the session was older than the eviction time when its key was set."""
+    """Whether the session was older than the eviction time when `worth` was set."""
 
 
 @dataclass(slots=True)
 class FetchPlan:
-    """The partitions that a request fetches, after its session is resolved."""
+    """The partitions that a request fetches, including those of its session."""
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
-    """The session of an incremental request, whose response omits unchanged partitions; otherwise None."""
+    """The session of an incremental request, or None for a full request."""
     next_epoch: int = FINAL_EPOCH
-    """The epoch that `session` expects next if no later request has arrived."""
+    """The epoch of the next request in `session`."""
     wants_session: bool = False
-    """Whether a full request asks for a session, to be created by `FetchSessionCache.open`."""
+    """Whether a full request asks for a session, which `FetchSessionCache.open` then creates."""
     uses_topic_ids: bool = False
     denied: Sequence[FetchTarget] = ()
-    """Partitions of the request or its session that the client may not read."""
+    """The partitions of the request or its session that the client is not authorized to read."""
 
     @property
     def session_id(self) -> int:
@@ -114,7 +114,7 @@ class FetchPlan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a later request of the same session has arrived on another connection in the meantime."""
+        """Whether a later request of the same session has since arrived on another connection."""
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
@@ -130,9 +130,9 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Like `would_send`, but also record the state as sent."""
+        """Return the same as `would_send`, and record the offsets as sent."""
         is_sent = self.would_send(target, data, size_bytes)
-        # Send the high watermark again later, because a follower that truncates does not adopt it.
+        # Send the high watermark again later, because a follower that must truncate ignores it.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
@@ -143,7 +143,7 @@ class FetchPlan:
 
 
 class FetchSessionCache:
-    """The sessions of one broker, at most `slots` of them."""
+    """The fetch sessions of one broker. `slots` is the maximum number of sessions."""
 
     def __init__(self, slots: int, eviction_ms: int) -> None:
         self.slots = slots
@@ -151,9 +151,9 @@ class FetchSessionCache:
         self.evictions = 0
         """The number of sessions evicted to make room for new sessions."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """Sessions by ID, the least recently used first."""
+        """The sessions by ID, the least recently used first."""
         self._evictable: list[Worth] = []
-        """The sessions that clients may evict, sorted."""
+        """The sessions that new sessions of clients may replace, sorted by priority."""
         self._evictable_by_followers: list[Worth] = []
 
     def __len__(self) -> int:
@@ -173,7 +173,9 @@ class FetchSessionCache:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> FetchPlan:
-        """Resolve a request. Raises KafkaError 70, 71 or 106 as specified by KIP-227 and KIP-516."""
+        """Determine the partitions that a request fetches. Raises KafkaError if the session ID or epoch is
+        wrong (KIP-227), or if the session uses topic IDs and the request uses names or vice versa (KIP-516).
+        """
         session = self._sessions.get(session_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
@@ -195,13 +197,13 @@ class FetchSessionCache:
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """The partitions of a session; empty if the session is missing."""
+        """Return the partitions of a session, or none if the session does not exist."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
         """Open the session that a full request asked for, with the partitions of its response. Return the
-        session ID, or NO_SESSION if no session may be evicted to make room.
+        session ID, or NO_SESSION if the cache is full and no session may be evicted.
         """
         targets = [*plan.targets, *plan.denied]
         if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):
@@ -259,7 +261,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Make room for a session of `size` partitions, by rule 6."""
+        """Evict a session, by rule 6, to make room for one with `size` partitions, if possible."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -274,5 +276,5 @@ class FetchSessionCache:
 
 
 def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """Deduplicate partitions, by rule 4."""
+    """Keep only the last entry of each partition, by rule 4."""
     return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

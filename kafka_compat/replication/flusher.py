@@ -1,8 +1,8 @@
-"""Group commit of logs: each log directory's worker flushes in rounds, and the requests that arrive during a
-round share the next round.
+"""Group commit of logs. The worker of each log directory flushes in rounds, and all requests that arrive
+during one round share the next round.
 
 fdatasync takes 0.1 to 10 ms, and the event loop never waits for it. All appends that arrived during the
-previous round share the cost of one sync. Rounds run before all other jobs of the directory
+previous round share the cost of one sync. The worker runs rounds before other jobs
 (`storage.directories.directory_worker`).
 """
 
@@ -25,14 +25,14 @@ RETRY_S: Final = 1.0
 
 
 class Flushing(Protocol):
-    """Interface for flushing partitions' logs."""
+    """Interface for flushing the logs of partitions."""
 
     def request(self, target: Log, callback: Callback) -> None:
         """Flush the current content of `target`, then call `callback(error or None)` on the loop."""
 
 
 class Flusher:
-    """Flushes the logs of one broker, in the workers of their directories."""
+    """Group commit for the logs of one broker, in the workers of their directories."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -42,8 +42,8 @@ class Flusher:
     def request(self, target: Log, callback: Callback) -> None:
         """Flush the current content of `target`, then call `callback(error or None)` on the loop.
 
-        A flush that fails because the disk is full or descriptors are exhausted is retried every second,
-        since no sync of records has failed. A log with a pending truncation is flushed after the truncation.
+        If a flush fails because the disk is full or descriptors are exhausted, it is retried every second,
+        because no sync of records has failed. A log with a pending truncation is flushed afterwards.
         """
         if self._closed:
             return
@@ -53,26 +53,24 @@ class Flusher:
         rounds.request(target, callback)
 
     def close(self) -> None:
-        """Stop starting rounds."""
+        """Start no further rounds."""
         self._closed = True
 
 
 class _Rounds:
-    """The flush rounds of one directory."""
-
     def __init__(self, flusher: Flusher, disk: Disk, loop: asyncio.AbstractEventLoop) -> None:
         self._flusher = flusher
         self._disk = disk
         self._loop = loop
         self._pending: dict[Log, dict[Callback, None]] = {}
-        """Requests in order of arrival."""
+        """The callbacks of each log, in order of arrival."""
         self._running = False
 
     def request(self, target: Log, callback: Callback) -> None:
         self._pending.setdefault(target, {})[callback] = None
         if not self._running:
             self._running = True
-            # Delay the round, so that appends that are already waiting in the loop join it.
+            # Start the round in the next iteration of the loop, to include requests that are already waiting.
             self._loop.call_soon(self._start)
 
     def _start(self) -> None:

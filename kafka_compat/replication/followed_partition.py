@@ -1,4 +1,4 @@
-"""State of one followed partition: the next request to the leader, the fetch offset and the epoch."""
+"""State of one partition that this broker follows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_compat.replication.follower_session import Wanted
 from kafka_compat.replication.partition import Partition
 
 EARLY_BACKOFF_MS = 20
-"""The first backoff after an error from a leader that does not know its role yet."""
+"""The first backoff, in ms, after an error from a leader that does not know its role yet."""
 
 
 class State(Enum):
-    """The next request to the leader. See `follower` for the table of transitions."""
+    """The kind of the next request to the leader. `follower` contains the table of transitions."""
 
     FETCHING = "fetching"
     END = "end"
@@ -22,7 +22,7 @@ class State(Enum):
 
 
 class FollowedPartition:
-    """One partition in one leader epoch."""
+    """One followed partition in one leader epoch."""
 
     __slots__ = (
         "delayed_until_ms",
@@ -46,10 +46,10 @@ class FollowedPartition:
         self.delayed_until_ms = 0
         self.early_backoff_ms = EARLY_BACKOFF_MS
         self.is_in_sync = False
-        """Whether the replica had all committed records as of the last response."""
+        """Whether the replica had all committed records at the time of the last response."""
 
     def wanted(self) -> Wanted:
-        """The entry of the next Fetch, which fetches from the log end."""
+        """Return the partition's entry in the next Fetch, which fetches from the log end."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

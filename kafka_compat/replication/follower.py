@@ -1,29 +1,29 @@
-"""Follower state machine for one leader: builds its requests and applies the responses. No I/O except on
-logs.
+"""State machine of a follower for one leader, which builds requests and applies the responses. No I/O except
+on logs.
 
 States of a partition, and their transitions
 
-    fetching    a response with records → append, fetching
-                a response with a diverging epoch → truncate to where the logs agree, fetching
-                OFFSET_OUT_OF_RANGE → looking up the leader's end
-    end         the leader's log ends before ours → truncate to its end, fetching; else → start
-    start       the leader's log starts after our end → drop everything and start there; then fetching
+    fetching    a response with records → append them; fetching
+                a response with a diverging epoch → truncate to where the logs match; fetching
+                OFFSET_OUT_OF_RANGE → end
+    end         the leader's log ends before the local log → truncate to its end; fetching. Otherwise → start
+    start       the leader's log starts after the local log → remove all records and start there; fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
-    any         an error of a leader that does not know its role yet → the same state in 20 ms, 40 ms, …
-    any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
+    any         an error of a leader that does not know its role yet → the same state after 20 ms, 40 ms, …
+    any         FENCED_LEADER_EPOCH, or a local disk failure → removed, until the controller adds it again
 
 Rules
-1. A request contains the log end offset and the epoch of the last record, from which the leader detects
-   divergence (KIP-595), so no separate exchange is needed before the first fetch. A log without leader epochs
-   is first truncated to its high watermark.
+1. A request contains the log end offset and the epoch of the last record, by which the leader detects
+   divergence (KIP-595). Therefore no separate request is needed before the first fetch. A log without leader
+   epochs is first truncated to its high watermark.
 2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
    confirms all earlier records. A partition is also not fetched while a truncation is not on disk, because
    nothing can be appended until then.
-3. A response applies only to partitions whose state has not changed since the request. If a partition's
-   response is ignored, a new session begins, so that the leader repeats the high watermark.
-4. While all partitions are in state fetching, a request examines only the partitions of the last response,
-   because a broker follows hundreds of partitions and only a few of them receive records. All partitions are
-   examined every replica.fetch.wait.max.ms, and after any event other than a plain append.
+3. A response applies only to partitions whose state has not changed since the request. If a partition's part
+   of the response is ignored, a new session begins, so that the leader sends the high watermark again.
+4. While all partitions are in the state fetching, only the partitions of the last response are examined for
+   the next request, because a broker follows hundreds of partitions and only a few of them receive records.
+   All partitions are examined every replica.fetch.wait.max.ms, and after any event other than an append.
 5. A throttled replica that is not in sync is omitted from requests while the quota is exceeded.
 """
 
@@ -55,18 +55,18 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy, because accessing an enumeration member takes two lookups by name."""
+"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
-"""The interval between quota checks for throttled replicas."""
+"""The interval in ms between quota checks for throttled replicas."""
 _NO_TOPIC_ID: Final = UUID(int=0)
 UNDEFINED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FollowerSettings:
-    """The broker's settings replica.fetch.*."""
+    """The replica.fetch.* settings of the broker."""
 
     fetch_max_bytes: int = 1024 * 1024
     response_max_bytes: int = 10 * 1024 * 1024
@@ -81,8 +81,8 @@ _EARLY: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""Errors of a leader that does not know its role yet. The controller notifies brokers one by one: a follower
-notified first would delay acks=all for replica.fetch.backoff.ms.
+"""Errors of a leader that does not know its role yet. They are retried quickly: the controller may notify a
+follower before the leader, which would delay acks=all by replica.fetch.backoff.ms.
 """
 
 
@@ -96,7 +96,7 @@ class Follower:
         wake: Callable[[], None],
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """`quota` is shared with the followers of other leaders. Without `quota`, nothing is throttled."""
+        """`quota` is shared with the `Follower` objects of other leaders. None means no throttling."""
         self._local_id = local_id
         self._settings = settings
         self._wake = wake
@@ -109,7 +109,7 @@ class Follower:
         self._changed: list[FollowedPartition] = []
         """The partitions of the last response (rule 4)."""
         self.fetched_bytes = 0
-        """The number of bytes of appended records."""
+        """The size of the appended records in bytes."""
         self._look_at_all_ms = 0
         """The time at which the next request examines all partitions (rule 4)."""
 
@@ -124,7 +124,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch for `partition` in its current leader epoch, in place of an earlier epoch."""
+        """Fetch `partition` in its current leader epoch, replacing an earlier epoch."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
@@ -146,7 +146,9 @@ class Follower:
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """The time until the next possible request, unless `wake` is called before. None: unlimited."""
+        """Return the time in ms until the next request may be sent, unless `wake` is called before. None
+        means that no request is planned.
+        """
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
         ]
@@ -155,7 +157,7 @@ class Follower:
     # --- fetching
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
-        """The next Fetch to send; None if there is none. Only one may be pending."""
+        """Return the next Fetch to send, or None if there is none. Only one may be pending."""
         named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
         forgotten: list[PartitionKey] = []
         session_id, epoch = self._session.session_id, self._session.epoch
@@ -180,9 +182,7 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """The entries of a session request for the partitions of the last response. Returns None if all
-        partitions must be examined.
-        """
+        """Return the entries of the partitions of the last response, or None to examine all partitions."""
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
         for item in self._changed:
@@ -196,7 +196,7 @@ class Follower:
         return self._session.changes_among(changed)
 
     def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
-        """The entries of the next request: (partitions to fetch, partitions to forget), or None."""
+        """Return (partitions to fetch, partitions to forget), or None if no partition is ready."""
         self._changed.clear()
         ready = [
             item
@@ -234,7 +234,7 @@ class Follower:
         return self._quota.is_throttled(item.partition.topic, item.partition.partition)
 
     def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
-        """Apply the leader's response."""
+        """Apply the leader's response to a Fetch."""
         if response.error_code != _NONE:
             self._session.lost(unknown=response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if response.error_code not in (
@@ -285,7 +285,6 @@ class Follower:
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
-        """Call `wake` when fetching for this log may continue."""
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0
@@ -308,7 +307,7 @@ class Follower:
     # --- lookups of the leader's log end and start
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
-        """The next ListOffsets to send; None if there is none."""
+        """Return the next ListOffsets to send, or None if there is none."""
         asked = {
             key: item
             for key, item in self._followed.items()
@@ -317,7 +316,7 @@ class Follower:
         return SentLookup(lookup_request(self._local_id, asked.values()), asked) if asked else None
 
     def looked_up(self, sent: SentLookup, response: ListOffsetsResponse, now_ms: int) -> None:
-        """Apply the leader's log end or log start."""
+        """Apply the leader's response to a ListOffsets, which contains its log ends and log starts."""
         for topic in response.topics:
             for answer in topic.partitions:
                 item = sent.asked.get((topic.name, answer.partition_index))
@@ -373,7 +372,7 @@ class Follower:
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
-        """Handle one partition such that its failure does not affect the others."""
+        """Call `step`, and handle its failure so that it does not affect other partitions."""
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
@@ -396,12 +395,13 @@ class Follower:
 
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
-    """The offset at which to truncate a follower's log. `epoch` is the leader's largest epoch up to the
-    follower's last one, and `end_offset` the end of that epoch; both are -1 if the leader has none.
+    """Return the offset at which to truncate a follower's log. `epoch` is the leader's largest epoch up to
+    the follower's last epoch, and `end_offset` is the end of that epoch. Both are -1 if the leader has no
+    such epoch.
 
-    If the follower has that epoch, the logs match up to the smaller of its two end offsets. Otherwise they
-    match at most up to the end of the last earlier epoch, and the next exchange continues from there, because
-    one truncation does not suffice after two quick leader changes (KIP-279).
+    If the follower also has this epoch, the logs match up to the smaller of the two end offsets. Otherwise
+    they match at most up to the end of the follower's last earlier epoch, and the leader's next response may
+    require another truncation. This happens after two quick leader changes (KIP-279).
     """
     log = partition.log
     if end_offset == UNDEFINED:

@@ -20,7 +20,7 @@ from kafka_compat.replication.follower_session import Wanted
 
 FETCH_VERSION: Final = 17
 FETCH_VERSION_WITH_NAMES: Final = 12
-"""The version for topics without an ID, which were created before Kafka 2.8."""
+"""The Fetch version for topics without an ID, which were created before Kafka 2.8."""
 LIST_OFFSETS_VERSION: Final = 8
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -28,7 +28,7 @@ _EARLIEST: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class SentFetch:
-    """A pending Fetch."""
+    """A Fetch request that waits for its response."""
 
     request: FetchRequest
     version: int
@@ -38,14 +38,14 @@ class SentFetch:
 
 @dataclass(frozen=True, slots=True)
 class SentLookup:
-    """A pending ListOffsets."""
+    """A ListOffsets request that waits for its response."""
 
     request: ListOffsetsRequest
     asked: dict[tuple[str, int], FollowedPartition]
 
 
 def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int) -> list[FetchTopic]:
-    """The fetched partitions of a Fetch, by topic."""
+    """Return the partitions to fetch, by topic, for a Fetch request."""
     topics: dict[str | int, FetchTopic] = {}
     for (name, index), item in named.items():
         topic = topics.get(name)
@@ -66,7 +66,7 @@ def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int)
 
 
 def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
-    """The partitions that a Fetch removes from its session, by topic."""
+    """Return the partitions to remove from the session, by topic, for a Fetch request."""
     topics: dict[str | int, ForgottenTopic] = {}
     for name, index in keys:
         topic = topics.get(name)
@@ -80,7 +80,7 @@ def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
 
 
 def lookup_request(replica_id: int, items: Iterable[FollowedPartition]) -> ListOffsetsRequest:
-    """Query the leader's log end or log start for these partitions, depending on their states."""
+    """Build a request for the leader's log end or log start of each partition, depending on its state."""
     topics: dict[str, ListOffsetsTopic] = {}
     for item in items:
         name = item.partition.topic

@@ -1,10 +1,10 @@
 """Follower side of a fetch session (KIP-227). No I/O.
 
 Rules
-1. The first request names all partitions with epoch 0. If the response has a session ID, later requests name
-   only the new, changed and removed partitions.
-2. After an error of the whole response, or a lost response, the next request is full again and names the old
-   session, so that the leader ends that session.
+1. The first request lists all partitions, with epoch 0. If the response has a session ID, later requests list
+   only new, changed and removed partitions.
+2. After an error of the whole response, or a lost response, the next request again lists all partitions. It
+   contains the ID of the old session, so that the leader closes that session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 
 class Wanted(NamedTuple):
-    """The entry of one partition in a Fetch, with the request's offsets and epochs."""
+    """The entry of one partition in a Fetch request."""
 
     leader_epoch: int
     fetch_offset: int
@@ -35,7 +35,7 @@ class FollowerSession:
     def changes(
         self, wanted: Mapping[PartitionKey, Wanted]
     ) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]]:
-        """The entries of the next request: (partitions to fetch, partitions to forget)."""
+        """Return the entries of the next request: (partitions to fetch, partitions to forget)."""
         sent = self._sent if self.epoch != INITIAL_EPOCH else {}
         named = {key: item for key, item in wanted.items() if sent.get(key) != item}
         forgotten = [key for key in sent if key not in wanted]
@@ -43,7 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """Like `changes`, for incremental requests if nothing else has changed and none is forgotten."""
+        """Return the partitions to fetch by an incremental request, if only `changed` may have changed."""
         sent = self._sent
         named = {key: item for key, item in changed.items() if sent.get(key) != item}
         sent.update(named)
@@ -51,7 +51,7 @@ class FollowerSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the next request belongs to a session, so that it omits unchanged partitions."""
+        """Whether the next request belongs to a session and omits unchanged partitions."""
         return self.epoch != INITIAL_EPOCH
 
     def responded(self, session_id: int) -> None:
@@ -63,7 +63,7 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def lost(self, *, unknown: bool = False) -> None:
-        """Handle a lost response or an error. `unknown` states that the leader does not have the session."""
+        """Handle a lost response or an error. `unknown` is true if the leader does not know the session."""
         if unknown:
             self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH

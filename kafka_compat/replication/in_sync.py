@@ -1,18 +1,18 @@
 """In-sync replicas of a partition, as tracked by its leader: follower progress, ISR, and committed offset. No
 I/O.
 
-Rules (KIP-497, and Kafka 3.9's Partition)
+Rules (KIP-497 and Apache Kafka 3.9)
 1. A follower has all records below its fetch offset.
 2. A follower is caught up if it has the whole log, or had the whole log within the last
    replica.lag.time.max.ms. Other followers are proposed for removal from the ISR.
 3. A follower that has all records below the high watermark, and has reached the start of the leader's epoch,
-   is proposed for the ISR. Without the second condition, it could become leader without records that an
-   earlier leader committed but this leader has not committed yet.
-4. At most one proposal is pending. Until the controller responds, the high watermark counts the members of
-   both the committed and the proposed ISR (the maximal ISR), because either may turn out to be in effect.
-5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise, they might
-   never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
-6. All times are monotonic, so that setting the system time never removes a follower from the ISR.
+   is proposed for the ISR. Without the second condition, the follower could become leader without records
+   that an earlier leader committed but this leader has not committed yet.
+4. At most one proposal is pending. Until the controller responds, either the committed or the proposed ISR
+   may be effective, so the high watermark waits for the members of both (the maximal ISR).
+5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise, these
+   followers might never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
+6. All times are monotonic, so that a change of the system time never removes a follower from the ISR.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""Errors that reject the proposal, although the local state is up to date."""
+"""Errors of proposals that the controller rejected although the local state is up to date."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -36,7 +36,7 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Errors of an outdated local state. LeaderAndIsr will follow; until then, either ISR may be valid."""
+"""Errors due to an outdated local state. Until LeaderAndIsr arrives, either ISR may be effective."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
@@ -50,7 +50,7 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the proposal's state was outdated, so that it stays pending until LeaderAndIsr."""
+        """Whether the leader's state was outdated, so that the proposal waits for LeaderAndIsr."""
         return self.error in _OUT_OF_DATE
 
     @property
@@ -60,7 +60,7 @@ class IsrAnswer(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """An ISR proposed to the controller."""
+    """An ISR that the leader proposed to the controller."""
 
     isr: tuple[int, ...]
     leader_epoch: int
@@ -68,7 +68,7 @@ class Proposal(NamedTuple):
 
 
 class LedPartition(Protocol):
-    """The view of a partition that a proposer needs."""
+    """The properties of a partition that a proposer uses."""
 
     topic: str
     partition: int
@@ -76,7 +76,7 @@ class LedPartition(Protocol):
 
 
 class IsrProposer(Protocol):
-    """Interface to the controller and to the liveness of other brokers."""
+    """Interface for proposing an ISR to the controller, and for the liveness of other brokers."""
 
     def propose(
         self,
@@ -86,19 +86,19 @@ class IsrProposer(Protocol):
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """Propose `new_isr` (AlterPartition), and call back once, after this call has returned.
+        """Propose `new_isr` (AlterPartition), and call `callback` once, after this method has returned.
 
-        Errors that a retry may resolve (a lost connection, a moved controller, an error of the whole request)
-        are retried as long as this broker runs; the callback gets the response for the partition. The
-        partition itself repeats a proposal after a transient error of the partition.
+        After an error that a retry may resolve (a lost connection, a different controller, an error of the
+        whole request), the proposer retries as long as this broker runs. The callback receives the response
+        for the partition. After a transient error of the partition, the caller must propose the ISR again.
         """
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered, as far as the local broker knows."""
+        """Whether the broker is registered, according to the local metadata."""
 
 
 class NoPeers:
-    """The proposer of a standalone broker, where no partition has a follower."""
+    """The proposer of a standalone broker, which has no followers."""
 
     def propose(
         self,
@@ -109,7 +109,7 @@ class NoPeers:
         callback: Callable[[IsrAnswer], None],
     ) -> None:
         raise AssertionError(
-            f"{partition.topic}-{partition.partition} has followers, and this broker no peers"
+            f"{partition.topic}-{partition.partition} has followers, but this broker has no peers"
         )
 
     def is_alive(self, broker_id: int) -> bool:
@@ -120,7 +120,7 @@ NO_PEERS: Final = NoPeers()
 
 
 class FollowerState:
-    """A leader's state of one follower."""
+    """The progress of one follower, as tracked by the leader."""
 
     __slots__ = (
         "_last_fetch_leader_end_offset",
@@ -138,8 +138,8 @@ class FollowerState:
         self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
 
     def reset(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, in_sync: bool) -> None:
-        """Start a leader epoch. In-sync followers have replica.lag.time.max.ms to fetch. Other followers
-        count only once they have fetched.
+        """Start a leader epoch. In-sync followers must fetch within replica.lag.time.max.ms. Other followers
+        are not caught up until they have fetched.
         """
         self.last_caught_up_ms = now_ms if in_sync else _NEVER_MS
         if is_new_leader:
@@ -153,8 +153,8 @@ class FollowerState:
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
         """Record a fetch from `fetch_offset` when the leader's log ended at `leader_end_offset`.
 
-        Under steady small appends, a follower never fetches from the log end. Therefore, once it has all
-        records up to the log end at the time of its previous fetch, it counts as caught up at that time.
+        While records are appended continuously, a follower never fetches from the log end. Therefore, if it
+        fetches from the log end of its previous fetch or later, it was caught up at the previous fetch.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -188,7 +188,7 @@ class InSyncReplicas:
     def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
-        """The topic's setting. `least` is the effective value."""
+        """The topic's min.insync.replicas. `least` is the effective value."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
@@ -198,14 +198,14 @@ class InSyncReplicas:
 
     @property
     def maximal(self) -> tuple[int, ...]:
-        """The maximal ISR of rule 4."""
+        """The maximal ISR (rule 4)."""
         if self.pending is None:
             return self.committed
         return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))
 
     @property
     def least(self) -> int:
-        """The number of in-sync replicas that acks=all requires: at most the number of replicas."""
+        """The number of in-sync replicas that acks=all requires, at most the number of replicas."""
         return min(self.min_insync_replicas, max(len(self.replicas), 1))
 
     def too_few(self, partition: str) -> KafkaError:
@@ -218,7 +218,7 @@ class InSyncReplicas:
         )
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
-        """Set the replicas and the ISR from the controller, and discard a pending proposal."""
+        """Apply the replicas and the ISR from the controller, and discard a pending proposal."""
         if len(replicas) > 1 or self.local_id not in replicas:
             others = [replica for replica in replicas if replica != self.local_id]
             self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
@@ -230,7 +230,7 @@ class InSyncReplicas:
 
     def apply_response(self, proposal: Proposal, answer: IsrAnswer) -> bool:
         """Apply the controller's response to the pending `proposal`, and return whether it was accepted. A
-        success from a different leader epoch, or older than the proposal, is ignored.
+        successful response is ignored if it is for a different leader epoch or older than the proposal.
         """
         if answer.error in _REJECTED:
             self.pending = None
@@ -256,7 +256,9 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The end offset of the records on all replicas of rules 4 and 5. The leader's is `local_end`."""
+        """Return the offset below which all replicas of rules 4 and 5 have all records. `local_end` is this
+        offset for the leader.
+        """
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():
@@ -271,7 +273,7 @@ class InSyncReplicas:
         return end
 
     def deleted_end(self, local_log_start: int) -> int:
-        """The offset below which the leader and all live followers have deleted all records."""
+        """Return the offset below which the leader and all live followers have deleted all records."""
         starts = [
             state.log_start_offset
             for replica, state in self.followers.items()
@@ -282,7 +284,7 @@ class InSyncReplicas:
     def expanded(
         self, follower_id: int, high_watermark: int, epoch_start_offset: int
     ) -> tuple[int, ...] | None:
-        """The ISR to propose after a follower's progress (rule 3)."""
+        """Return the ISR to propose after a follower's fetch (rule 3), or None if there is none."""
         if (
             self.pending is not None
             or follower_id in self.committed
@@ -295,7 +297,7 @@ class InSyncReplicas:
         return (*self.committed, follower_id)
 
     def shrunk(self, log_end: int, now_ms: int) -> tuple[int, ...] | None:
-        """The ISR to propose without lagging followers (rule 2)."""
+        """Return the ISR to propose without lagging followers (rule 2), or None if no follower is lagging."""
         if self.pending is not None:
             return None
         kept = tuple(self._kept(log_end, now_ms))

@@ -1,4 +1,4 @@
-"""Listeners for partitions that this broker starts or stops leading. See also `metadata/feed.py`."""
+"""Notifications that this broker became leader or stops being leader. See also `metadata/feed.py`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ LeaderListener = Callable[[str, int], None]
 
 
 class Leaderships:
-    """Notifies coordinators and others of the partitions that this broker starts or stops leading."""
+    """Listeners that are notified when this broker becomes leader of a partition or stops being leader."""
 
     def __init__(self) -> None:
         self.on_leading: list[LeaderListener] = []
-        """Called with topic and partition when this broker has become leader."""
+        """Functions that are called with topic and partition after this broker became leader."""
         self.on_stopping: list[LeaderListener] = []
-        """Called before this broker stops leading a partition, or loses its replica."""
+        """Functions that are called before this broker stops being leader or drops its replica."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """Report that this broker became leader of a partition."""
+        """Notify the listeners that this broker became leader of a partition."""
         for listener in self.on_leading:
             listener(topic, partition)
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Report that this broker is no longer leader of a partition, or no longer has a replica of it."""
+        """Notify the listeners that this broker stops being leader of a partition or drops its replica."""
         for listener in self.on_stopping:
             listener(topic, partition)

@@ -1,9 +1,9 @@
 """Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
 
-A log is copied batch by batch into a second log, including batches appended in the meantime. Once the copy is
-complete and durable, the copy replaces the log between two requests. See `storage.directories.log_moves` for
-the reasons that a crash at any step loses no data. A truncation of the log restarts the copy. After a
-restart, the broker continues the copies that it finds.
+A log is copied batch by batch to a second log, including batches that are appended during the move. Once the
+copy is complete and durable, it replaces the log between two requests. `storage.directories.log_moves`
+explains why a crash at any step loses no data. After a truncation of the log, the copy starts from scratch.
+After a restart of the broker, unfinished moves are continued.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 256 * 1024
-"""Size of a copied chunk. Appending this many bytes blocks the event loop for well below a millisecond."""
+"""Size of a copied chunk. An append of this size blocks the event loop for well below a millisecond."""
 LAST_BYTES_MAX = 4 * CHUNK_BYTES
-"""Maximum number of bytes that the last step copies and makes durable while clients wait."""
+"""Maximum number of bytes that the last step copies and makes durable while requests wait."""
 RETRY_S = 1.0
 
 Key = tuple[str, int]
 
 
 class LogMover:
-    """The moves of one broker, one task each. A canceled task keeps its copy."""
+    """The moves of one broker, with one task for each move. If a task is canceled, its copy is kept."""
 
     def __init__(
         self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig, tasks: Tasks
@@ -49,7 +49,7 @@ class LogMover:
         self._moves: dict[Key, Background] = {}
 
     def resume(self) -> None:
-        """Resume the copies found at startup."""
+        """Continue the moves whose copies were found at startup."""
         for key in list(self._log_dirs.futures):
             if key in self._log_dirs.logs:
                 self._run(key)
@@ -57,7 +57,7 @@ class LogMover:
     def move(self, topic: str, partition: int, directory: str) -> None:
         """Start moving a log to `directory`. Raises KafkaError, StorageError.
 
-        REPLICA_NOT_AVAILABLE means that the log does not exist yet and will be created in `directory`.
+        If the log does not exist yet, it will be created in `directory`, and REPLICA_NOT_AVAILABLE is raised.
         """
         key = (topic, partition)
         if directory not in self._log_dirs.directories:
@@ -87,7 +87,7 @@ class LogMover:
         self._log_dirs.moves.cancel(key)
 
     def _run(self, key: Key) -> None:
-        # After an unexpected failure, continue at the end of the copy.
+        # After an unexpected failure, the task is restarted and continues at the end of the copy.
         self._moves[key] = self._tasks.spawn(
             f"moving {key[0]}-{key[1]}", partial(self._move_until_done, key), OnFailure.RESTART
         )
@@ -106,15 +106,12 @@ class LogMover:
             held = self._replicas.get(*key)
             try:
                 if held is None or held.log.is_settling:
-                    # Retry later: its disk failed, it is between two leaders, or it is being truncated.
+                    # Retry later: the disk failed, the leader is changing, or the log is being truncated.
                     await asyncio.sleep(RETRY_S)
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
                     truncations = held.log.truncation_count
-                if (
-                    held.log.truncation_count != truncations
-                    or future.log_end_offset < held.log.log_start_offset
-                ):
+                if held.log.truncation_count != truncations or _is_overtaken(future, held.log):
                     truncations = held.log.truncation_count
                     # Start at the batch that contains the log start, because batches are copied as a whole.
                     future.truncate_fully_and_start_at(
@@ -138,15 +135,17 @@ class LogMover:
                 log.warning("Could not move %s-%d: %s; retrying", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
-                    # Begin again, because the last step of the move was rejected.
+                    # Start a new copy, because the last step of the move failed and closed the copy.
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
-        """Copy a part, and return whether all but a small remainder of the log is copied durably."""
+        """Copy one chunk, and return whether all but a small remainder of the log is copied durably."""
         source = held.log
+        if _is_overtaken(future, source):
+            return False
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
-            # Imported here because few brokers ever move a log.
+            # Import the module here, because few brokers ever move a log.
             import aiofiles.os
 
             data: bytes = await aiofiles.os.wrap(found.read)()
@@ -157,7 +156,7 @@ class LogMover:
         refusal = await finished(partial(future.disk.worker.submit, future.flush))
         if refusal is not None:
             raise refusal
-        if held.log is not source or source.closed:
+        if held.log is not source or source.closed or _is_overtaken(future, source):
             return False
         rest = source.read(future.log_end_offset, LAST_BYTES_MAX)
         return rest is None or rest.size_bytes < LAST_BYTES_MAX // 2
@@ -165,7 +164,7 @@ class LogMover:
     async def _throttle(self, size_bytes: int) -> None:
         waited_s = 0.0
         while True:
-            # Read the rate each time, because it may change during the move.
+            # Read the setting each time, because it may change during the move.
             rate = self._config.int("replica.alter.log.dirs.io.max.bytes.per.second")
             rest_s = (size_bytes / rate if rate > 0 else RETRY_S) - waited_s
             await asyncio.sleep(min(max(rest_s, 0.0), RETRY_S))
@@ -174,7 +173,7 @@ class LogMover:
             waited_s += RETRY_S
 
     def _finish(self, held: Partition, future: Log) -> bool:
-        """Copy the remainder and swap, without yielding. Return False if the log is being truncated."""
+        """Copy the remainder and replace the log, without yielding. Return False during a truncation."""
         if held.log.is_settling:
             return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:
@@ -182,6 +181,11 @@ class LogMover:
         held.replace_log(self._log_dirs.moves.finish((held.topic, held.partition)))
         log.info("Moved %s-%d to %s", held.topic, held.partition, held.log.directory)
         return True
+
+
+def _is_overtaken(future: Log, log: Log) -> bool:
+    """Whether DeleteRecords or retention deleted records before they were copied: the copy must restart."""
+    return future.log_end_offset < log.log_start_offset
 
 
 async def _await_truncations(future: Log) -> None:

@@ -1,17 +1,17 @@
-"""A partition replica on this broker: its log, leadership, high watermark, and when writes are acknowledged.
+"""A partition replica on this broker: its log, leadership, high watermark, and acknowledgement of writes.
 
 Rules
 1. Only the leader appends for clients. A record is committed once every in-sync replica has it (rules in
-   `in_sync`); the high watermark is the offset up to which all records are committed, and consumers never see
-   a record at or above it.
-2. A replica "has" a record once the record is as durable as flush.messages requires: when flush.messages
-   records are unflushed, the local end does not advance until the flush. With flush.messages=1, no record is
-   therefore committed, returned or acknowledged before it is on disk, and a follower fetches more only after
-   flushing.
-3. acks=all is acknowledged when the high watermark passes the batch, acks=1 when the local end does. If the
-   ISR has fallen below min.insync.replicas meanwhile, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
-4. The high watermark never decreases while a broker is leader. A follower adopts its leader's.
-5. A state whose partition epoch is smaller than the known one is outdated.
+   `in_sync`). The high watermark is the offset up to which all records are committed, and consumers never
+   read a record at or above it.
+2. A replica "has" a record once the record is as durable as flush.messages requires: if flush.messages
+   records are unflushed, the local end does not advance until they are flushed. Therefore, with
+   flush.messages=1, no record is committed, returned or acknowledged before it is on disk, and a follower
+   flushes before it fetches again.
+3. acks=all is acknowledged when the high watermark passes the batch, and acks=1 when the local end does. If
+   the ISR has then fallen below min.insync.replicas, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+4. The high watermark never decreases while a broker is leader. A follower adopts the leader's high watermark.
+5. A state whose partition epoch is smaller than the known partition epoch is outdated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
-"""Local copy, because accessing an enumeration member takes two lookups by name."""
+"""A copy of the member, because accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -97,11 +97,11 @@ class Partition:
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`high_watermark` is the checkpointed value. `monotonic_ms` is a monotonic clock. The partition adds
+        """`high_watermark` is the stored value. `monotonic_ms` is a monotonic clock. The partition adds
         itself to `moved` whenever its high watermark changes. `counts` are the broker's counters.
         """
         self._call_soon = call_soon
-        # Create the lists for the first listener, because most partitions of a large broker have none.
+        # Create these objects for the first listener, because most partitions of a large broker have none.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -113,7 +113,7 @@ class Partition:
         self.leader_epoch = -1
         self.partition_epoch = 0
         self.epoch_start_offset = 0
-        """The log end when this broker became leader."""
+        """The log end offset when this broker became leader."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
         self._commit_waiters: OffsetWaiters | None = None
@@ -123,7 +123,7 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
-        """Whether this broker is leader without followers and may commit: the fastest path of an append."""
+        """Whether this broker is leader, has no followers and may commit, so that an append is fastest."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
@@ -132,7 +132,7 @@ class Partition:
         self.counts = self._broker_counts.topic(self.topic)
         """The counters of the partition's topic."""
         self.lag = 0
-        """The number of committed records that a follower lacked at its leader's last response."""
+        """The number of committed records that a follower lacked at the leader's last response."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -142,12 +142,12 @@ class Partition:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The in-sync replicas, as confirmed by the controller; empty unless this broker is leader."""
+        """The in-sync replicas that the controller has confirmed. Empty unless this broker is leader."""
         return self.in_sync.committed
 
     @property
     def min_insync_replicas(self) -> int:
-        """The number of in-sync replicas that acks=all requires: at most the number of replicas."""
+        """The number of in-sync replicas that acks=all requires, at most the number of replicas."""
         return self.in_sync.least
 
     @min_insync_replicas.setter
@@ -157,30 +157,30 @@ class Partition:
 
     @property
     def known_high_watermark(self) -> int | None:
-        """The high watermark; None on a newly elected leader until its followers have fetched."""
+        """The high watermark, or None on a newly elected leader until its followers have fetched."""
         return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
 
     @property
     def listeners(self) -> PartitionListeners:
-        """Listeners for committed records: consumers."""
+        """Listeners for committed records, such as reads of consumers."""
         if self._listeners is None:
             self._listeners = PartitionListeners(self._call_soon)
         return self._listeners
 
     @property
     def append_listeners(self) -> PartitionListeners:
-        """Listeners for all records: followers."""
+        """Listeners for all appended records, such as reads of followers."""
         if self._append_listeners is None:
             self._append_listeners = PartitionListeners(self._call_soon)
         return self._append_listeners
 
     @property
     def last_stable_offset(self) -> int:
-        """The last stable offset, for read_committed consumers: no open transaction starts below it."""
+        """The last stable offset, up to which read_committed consumers may read."""
         return self.log.last_stable_offset(self.high_watermark)
 
     def check_min_isr(self) -> None:
-        """Raise KafkaError(NOT_ENOUGH_REPLICAS) if acks=all is impossible (min.insync.replicas)."""
+        """Raise NOT_ENOUGH_REPLICAS if the ISR is too small for acks=all (min.insync.replicas)."""
         if self._under_min_isr:
             error = self.in_sync.too_few(str(self))
             self.counts.not_appended(error, 0)
@@ -195,18 +195,18 @@ class Partition:
         replicas: tuple[int, ...] | None = None,
         partition_epoch: int = 0,
     ) -> bool:
-        """Become leader in `leader_epoch`, and return whether this broker was not leader before.
+        """Become leader in `leader_epoch`, and return whether this broker is a new leader.
 
-        If no other replica is in sync, all stored records are committed. `replicas` are the brokers with a
-        replica of the partition (default: `isr`). An outdated `partition_epoch` is ignored.
+        If no other replica is in sync, all stored records become committed. `replicas` are the brokers with a
+        replica of the partition (default: `isr`). If `partition_epoch` is outdated, nothing is changed.
         """
         if partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
         self.in_sync.lead(isr if replicas is None else replicas, isr)
         if leader_epoch > self.leader_epoch:
-            # Store the epoch even without a record, so that a follower with records of a later epoch can find
-            # the offset at which it diverged (KIP-279).
+            # Store the epoch even before its first record, so that a follower whose log has diverged can find
+            # the offset of the divergence (KIP-279).
             end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
             self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
@@ -221,8 +221,8 @@ class Partition:
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`. Return whether the epoch is new;
-        if so, fetching starts from scratch. An outdated `partition_epoch` is ignored.
+        """Become follower of `leader_id` (-1 if there is no leader) in `leader_epoch`. Return whether the
+        epoch is new, so that fetching must restart. If `partition_epoch` is outdated, nothing is changed.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -251,8 +251,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Compare a client's leader epoch (-1: unknown) with the current one (KIP-320). A follower serves
-        only clients that do not require the leader (KIP-392).
+        """Check a client's leader epoch, which is -1 if unknown (KIP-320), and return an error code. With
+        `leader_only`, a follower returns an error (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch
@@ -271,7 +271,7 @@ class Partition:
         internal: bool = False,
         validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
-        """Append a client's batch, or a coordinator's (`internal`). `validated` is the result of
+        """Append a batch from a client or, if `internal`, from a coordinator. `validated` is the result of
         `Log.validate`. Raises KafkaError or StorageError.
         """
         counts = self.counts
@@ -301,21 +301,21 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once the records below `offset` are committed, or with an error if leadership ends."""
+        """Call `callback` once the records below `offset` are committed, or with an error."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """Like `when_committed`, but only for this replica (acks=1)."""
+        """Call `callback` once the records below `offset` are on this replica (acks=1), or with an error."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
             self._durable_waiters = pushed(self._durable_waiters, offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once the log start of every live replica is at `offset` or later (DeleteRecords)."""
+        """Call `callback` once the log of every live replica starts at `offset` or later (DeleteRecords)."""
         if self.low_watermark() >= offset:
             callback(_NONE)
         else:
@@ -332,14 +332,14 @@ class Partition:
         """Switch to a log in another directory with the same durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
-        # Mark it as moved, because the new directory's checkpoint lacks the high watermark.
+        # Store the high watermark again, because the new directory's checkpoint does not contain it.
         self._moved.add(self)
         self._advance()
 
     # --- following
 
     def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
-        """Store batches from the leader (possibly none), and adopt the leader's high watermark and log start.
+        """Store batches from the leader, if any, and adopt the leader's high watermark and log start.
 
         Raises StorageError if the batches do not continue the log or are damaged, and KafkaError if this
         broker is leader.
@@ -370,12 +370,12 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records: the leader's log starts at `offset`. Raises the errors of `truncate_to`."""
+        """Remove all records, and restart the log at `offset`. Raises the same errors as `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # No flush of an empty log is waited for, and the follower fetches only while none is pending.
+        # The log is now empty, so no flush is needed before the next fetch.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:
@@ -387,13 +387,13 @@ class Partition:
     # --- followers, as seen by the leader
 
     def has_follower(self, broker_id: int) -> bool:
-        """Whether the broker may follow, that is, has a replica of a partition that this broker leads."""
+        """Whether the broker has a replica of this partition and this broker is leader of it."""
         return broker_id in self.in_sync.followers
 
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """Record a follower's fetch from `fetch_offset`; `leader_end_offset` was the log end then."""
+        """Record a follower's fetch from `fetch_offset`, when the log ended at `leader_end_offset`."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
@@ -406,14 +406,14 @@ class Partition:
             self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
-        """Propose an ISR without lagging followers; call this every half replica.lag.time.max.ms."""
+        """Propose an ISR without lagging followers. Call this twice per replica.lag.time.max.ms."""
         if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
             log.info("Shrinking the ISR of %s from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # Advance the high watermark, to stop waiting for a hanging follower that is not in sync.
+        # The high watermark no longer waits for a follower that is not in sync and is no longer caught up.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
@@ -424,7 +424,7 @@ class Partition:
                 self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def low_watermark(self) -> int:
-        """The log start that all live replicas have reached (DeleteRecords)."""
+        """Return the log start that all live replicas have reached (DeleteRecords)."""
         return self.in_sync.deleted_end(self.log.log_start_offset)
 
     def _propose(self, isr: tuple[int, ...]) -> None:
@@ -439,7 +439,7 @@ class Partition:
         if answer.error != _NONE:
             counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
-            return  # Change nothing, because LeaderAndIsr has arrived or will arrive.
+            return  # LeaderAndIsr has already changed the state, or will change it.
         if answer.is_for_now:
             code = answer.error.name
             log.warning("Controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code)
@@ -477,8 +477,8 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # Stop this replica, because it is unknown which data reached the disk, and a later sync may
-            # falsely succeed.
+            # Stop being leader: it is unknown which data reached the disk, and a later sync may succeed
+            # although data is missing.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

@@ -1,13 +1,13 @@
-"""Fetching from leaders for the partitions that this broker follows: `num.replica.fetchers` tasks per leader
-broker, each with one connection.
+"""Fetching from leaders for the partitions that this broker follows. Each leader has `num.replica.fetchers`
+tasks, each of which has one connection.
 
 Rules
-1. A fetcher has one request in flight at a time.
-2. After a lost connection, it reconnects to the leader's current address.
-3. The topic name and partition number determine the fetcher, as in Kafka; when the number of fetchers
+1. A fetcher has at most one request in flight.
+2. After its connection is lost, a fetcher reconnects to the leader's current address.
+3. As in Kafka, the topic name and partition number determine the fetcher. When the number of fetchers
    changes, partitions are redistributed.
-4. The next fetch is sent from the callback of the previous response, because producers with acks=all wait for
-   the offset in this fetch. The fetcher's task takes over when there is nothing to fetch, or after a failure.
+4. The callback of a response sends the next fetch, because producers with acks=all wait for the offset in
+   this fetch. If there is nothing to fetch, or after a failure, the fetcher's task sends the next request.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RATE_WINDOW_S: Final = 60
 
 
 class Client(Protocol):
-    """A connection to a broker."""
+    """Interface of a client for one broker."""
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """Send a request and return the response. Raises ConnectionError."""
@@ -46,7 +46,7 @@ class Client(Protocol):
         """Ensure that a connection for `ask` is open. Raises ConnectionError."""
 
     def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
-        """Like `send`, but call `on_response` later with the response or the exception. Byte fields of the
+        """Send a request, and later call `on_response` with the response or the exception. Byte fields of the
         response are valid until `on_response` returns.
         """
 
@@ -58,7 +58,7 @@ Connect = Callable[[int], Client | None]
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """The index of a partition's fetcher among `count` fetchers, by Kafka's hash."""
+    """Return the index of a partition's fetcher among `count` fetchers, by Kafka's hash."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -69,7 +69,7 @@ def fetcher_of(topic: str, partition: int, count: int) -> int:
 
 
 class ReplicaFetchers:
-    """Fetches for all followed partitions; see `replica_manager.Fetching`."""
+    """The fetchers for all partitions that this broker follows. Implements `replica_manager.Fetching`."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class ReplicaFetchers:
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
-        """The fetchers by leader and number."""
+        """The fetchers by leader and index."""
         self._tasks = Tasks()
         self._endings = Tasks()
 
@@ -96,11 +96,11 @@ class ReplicaFetchers:
         return len(self._fetchers)
 
     def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
-        """(leader, number, fetcher) of each active fetcher."""
+        """Return (leader, index, fetcher) of each active fetcher."""
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, in place of an earlier epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
@@ -112,7 +112,7 @@ class ReplicaFetchers:
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching. When this returns, nothing more is written to the partition's log."""
+        """Stop fetching the partition. After this call, nothing more is written to the partition's log."""
         self._stop(partition, but=None)
 
     def resize(self, fetchers_per_leader: int) -> None:
@@ -145,7 +145,7 @@ class ReplicaFetchers:
 
 
 class ReplicaFetcher:
-    """Fetches from one leader."""
+    """A task that fetches from one leader."""
 
     def __init__(
         self,
@@ -163,21 +163,21 @@ class ReplicaFetcher:
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
-        """A future that completes when the current sequence of fetches has ended."""
+        """A future that completes at the end of the current sequence of fetches."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self.requests = 0
-        """The number of fetches sent."""
+        """The number of sent fetches."""
         self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Sample the number of sent fetches for `rate`. Call about every second, with a monotonic time."""
+        """Record the number of sent fetches for `rate`. Call this once a second, with a monotonic time."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
 
     def rate(self, now_s: float) -> float:
-        """Fetches per second over the last minute; 0 before the first sample."""
+        """Return the fetches per second over the last minute, or 0 before the first sample."""
         if not self._requests_by_second:
             return 0.0
         since_s, before = self._requests_by_second[0]
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # Its error's traceback may refer to this object.
+        self._fetching = None  # Break a reference cycle through the traceback of the future's error.
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -204,7 +204,7 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """Run one lookup, or all fetches. Return False if there is nothing to request."""
+        """Send one lookup, or a sequence of fetches. Return False if there is nothing to request."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
@@ -218,7 +218,7 @@ class ReplicaFetcher:
         await client.connect()
         self._fetching = asyncio.get_running_loop().create_future()
         self._fetch(client, fetch)
-        del fetch  # Later fetches replace it.
+        del fetch  # Release the memory of the request, because this coroutine may wait for a long time.
         await self._fetching
         return True
 
@@ -229,7 +229,7 @@ class ReplicaFetcher:
     def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:
         fetching = self._fetching
         if fetching is None or fetching.done():
-            return  # The fetcher was closed in the meantime.
+            return  # The fetcher has been closed.
         if isinstance(response, Exception):
             fetching.set_exception(response)
             return
@@ -246,7 +246,7 @@ class ReplicaFetcher:
         except Exception as error:
             fetching.set_exception(error)
         finally:
-            # Delete the error, because its traceback refers to this frame.
+            # Delete the future to break a reference cycle: the traceback of its error refers to this frame.
             del fetching
 
     def _connected(self) -> Client:

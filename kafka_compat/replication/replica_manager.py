@@ -1,4 +1,4 @@
-"""All replicas of partitions on this broker, by topic and partition number."""
+"""Manager of all partition replicas on this broker."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Fetching(Protocol):
         """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching. When this returns, nothing more is written to the partition's log."""
+        """Stop fetching the partition. After this call, nothing more is written to the partition's log."""
 
     def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
-        """(leader, number, fetcher) of each active fetcher."""
+        """Return (leader, index, fetcher) of each active fetcher."""
 
 
 class ReplicaManager:
-    """Looks up, starts and stops the partitions of one broker."""
+    """The partition replicas of one broker, which can be looked up, started and stopped."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class ReplicaManager:
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a standalone broker. `monotonic_ms` is a monotonic clock."""
+        """`proposer` and `quotas` are None on a standalone broker. `monotonic_ms` is a monotonic clock."""
         self.fetching: Fetching | None = None
-        """The replica fetchers; None if no partition follows another broker."""
+        """The replica fetchers, or None if no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
         """The waiting reads of Fetch requests."""
         self.delayed_produces = 0
@@ -104,7 +104,7 @@ class ReplicaManager:
         return len(self._offline)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
-        """The partitions of these topics on this broker."""
+        """Iterate over the partitions of these topics on this broker."""
         for name in names:
             topic = self._metadata.topics.get(name)
             for known in topic.partitions if topic is not None else ():
@@ -125,19 +125,19 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def refusal(self, topic: str, partition: int) -> StorageError | None:
-        """The reason why `lead` or `follow` last returned None for this partition."""
+        """Return the reason for which `lead` or `follow` last returned None for this partition."""
         return self._refusals.get((topic, partition))
 
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
-        """Set the initial high watermarks, as stored by an earlier run."""
+        """Set the initial high watermarks from the checkpoints."""
         self._high_watermarks.update(checkpointed)
 
     async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
         """Wait until no earlier operation on these partitions (topic, number, topic ID) is pending on disk,
         so that `lead` and `follow` may be called. Both return None if the disk rejects the operation.
 
-        Directories of an earlier topic of the same name, deleted while this broker was offline, are set
-        aside.
+        Set aside the directories of topics that have the same name but were deleted while this broker was
+        offline.
         """
         keys = []
         for topic, partition, topic_id in wanted:
@@ -166,18 +166,19 @@ class ReplicaManager:
         partition_epoch: int = 0,
         min_insync_replicas: int | None = None,
     ) -> Partition | None:
-        """Become leader of a partition, and create its log if it is missing. Return None if its disk failed
-        or rejects writes. See `prepare`.
+        """Become leader of a partition, and create its log if it is missing. Return None if the disk failed
+        or rejects writes. Call `prepare` first.
 
-        While a disk is offline, the log of an existing partition may be on it, so no log is created.
-        `replicas` are the brokers with a replica (default: `isr`). An outdated `partition_epoch` is ignored.
+        While a disk is offline, no log is created unless `is_new`, because an existing log may be on that
+        disk. `replicas` are the brokers with a replica (default: `isr`). If `partition_epoch` is outdated,
+        the role does not change.
         """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Configure it before it becomes leader: it must not commit while the ISR is too small.
+                # Set this before the partition becomes leader: it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held
@@ -194,7 +195,9 @@ class ReplicaManager:
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
     ) -> Partition | None:
-        """Become follower of a partition's leader (-1: none), otherwise like `lead`. Needs `fetching`."""
+        """Become follower of a partition, and fetch from `leader_id` (-1 if there is no leader). Requires
+        `fetching`. In other respects like `lead`.
+        """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
@@ -215,7 +218,7 @@ class ReplicaManager:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def peers_changed(self) -> None:
-        """Handle changes of the live brokers (see Partition.peers_changed)."""
+        """Notify all partitions that the live brokers have changed (see `Partition.peers_changed`)."""
         for held in self:
             held.peers_changed()
 
@@ -259,9 +262,7 @@ class ReplicaManager:
         held.resign(code)
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
-        """Set aside the directory of an earlier topic of the same name, deleted while this broker was
-        offline.
-        """
+        """Set aside the log of a topic with the same name that was deleted while this broker was offline."""
         found = self._log_dirs.logs.get(key)
         if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
             return
@@ -273,8 +274,8 @@ class ReplicaManager:
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
-        """Drop partitions and delete their logs. Return once the logs cannot reappear after a crash, with the
-        errors of the partitions for which this is not certain. `turn`, if given, yields to the event loop.
+        """Drop partitions and delete their logs. Return once the deletions are durable, with the errors of
+        failed deletions. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
         dropped = list(keys)
@@ -313,7 +314,7 @@ class ReplicaManager:
             done(None)
 
     def take_offline(self, lost: list[tuple[str, int]]) -> None:
-        """Take partitions offline whose disk has failed."""
+        """Take partitions offline because their disk has failed."""
         for key in lost:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
@@ -327,7 +328,7 @@ class ReplicaManager:
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Return the high watermarks of all partitions with a log on this broker, even if not in use."""
+        """Return the high watermarks of all partitions with a log on this broker, including unused logs."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 

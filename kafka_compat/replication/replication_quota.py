@@ -1,7 +1,7 @@
-"""Replication throttling (KIP-73): the throttled replicas, and whether the rate is exceeded. No I/O.
+"""Replication throttling (KIP-73): throttled replicas and their current rate. No I/O.
 
 Rules
-1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
+1. The topic settings leader.replication.throttled.replicas and follower.replication.throttled.replicas list
    throttled replicas as `partition:broker,…`, or `*` for all. A broker applies the entries with its own ID.
 2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled, because forcing
    replicas out of the ISR would be worse than the traffic.
@@ -24,7 +24,7 @@ ALL: Final = "*"
 
 
 class ReplicationQuota:
-    """One direction of a broker's replication: sent as a leader, or fetched as a follower."""
+    """The quota for one direction of replication traffic: sent as a leader, or fetched as a follower."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
         self.bytes_per_s = UNLIMITED
@@ -32,10 +32,10 @@ class ReplicationQuota:
         self._window_ms = window_ms
         self._throttled: dict[str, frozenset[int] | None] = {}
         self._samples: deque[list[int]] = deque()
-        """[start in ms, bytes], the newest last."""
+        """[start in ms, size in bytes] of each window, the newest last."""
 
     def throttle(self, topic: str, replicas: str, broker_id: int) -> None:
-        """Apply a topic's setting ("" if it has none)."""
+        """Apply a topic's setting, which is empty if no replica is throttled."""
         entries = [item.strip() for item in replicas.split(",") if item.strip()]
         if not entries:
             self._throttled.pop(topic, None)
@@ -60,7 +60,7 @@ class ReplicationQuota:
         return partitions is None or partition in partitions
 
     def record(self, size_bytes: int, now_ms: int) -> None:
-        """Record bytes of throttled replicas that were sent or received."""
+        """Record traffic of throttled replicas."""
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, 0])
         self._samples[-1][1] += size_bytes
@@ -71,7 +71,7 @@ class ReplicationQuota:
         return self.bytes_per_s != UNLIMITED and self.rate(now_ms) > self.bytes_per_s
 
     def rate(self, now_ms: int) -> float:
-        """Bytes of throttled replicas per second, with or without a limit."""
+        """Return the traffic of throttled replicas in bytes per second, even if there is no limit."""
         self._forget_old(now_ms)
         if not self._samples:
             return 0.0
@@ -84,7 +84,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """Quotas for both directions of one broker."""
+    """The replication quotas of one broker, for both directions."""
 
     def __init__(self, broker_id: int, windows: int = 11, window_ms: int = 1000) -> None:
         self.leader = ReplicationQuota(windows, window_ms)
@@ -97,6 +97,6 @@ class ReplicationQuotas:
         self.follower.bytes_per_s = follower_bytes_per_s
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the throttled replicas in a topic's own settings."""
+        """Apply the throttled replicas in a topic's settings."""
         self.leader.throttle(topic, overrides.get(LEADER_REPLICAS, ""), self._broker_id)
         self.follower.throttle(topic, overrides.get(FOLLOWER_REPLICAS, ""), self._broker_id)

@@ -1,7 +1,8 @@
-"""Callbacks that are called once, when a partition reaches an offset, and listeners for every change of a
-partition.
+"""Callbacks that run once, when a partition reaches an offset, and listeners that are notified of each change
+of a partition.
 
-Callbacks run during the append of another client. A failure is logged and does not affect that append.
+Callbacks run during an append by another client. If a callback fails, the error is logged and does not affect
+the append.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, sequence number, callback). Testing its truth value is as fast as a list's."""
+    """A heap of (offset, sequence number, callback). It is a list, because testing a list is quick."""
 
     __slots__ = ("_pushed",)
 
@@ -30,18 +31,18 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         self._pushed = 0
 
     def push(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` at the first release at or beyond `offset`."""
+        """Call `callback` once `release` is called with `offset` or a later offset."""
         self._pushed += 1
         heapq.heappush(self, (offset, self._pushed, callback))
 
     def release(self, end: int, code: ErrorCode) -> None:
-        """Call the callbacks that wait for `end` or less."""
+        """Call the callbacks that wait for offsets up to `end`."""
         while self and self[0][0] <= end:
             guarded(heapq.heappop(self)[2], code)
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """Add a waiter, creating the heap for the first one, because most partitions have none."""
+    """Add a callback. The heap is created for the first one, because most partitions have none."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -49,7 +50,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all callbacks, regardless of their offsets. Callbacks added meanwhile keep waiting."""
+    """Call all callbacks, regardless of their offsets. Callbacks that are added during the calls are kept."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -59,7 +60,7 @@ def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
 
 
 def guarded(callback: Callable[[T], None], argument: T) -> None:
-    """Call back, and log a failure instead of raising it."""
+    """Call `callback`, and log its error instead of raising it."""
     try:
         callback(argument)
     except Exception:
@@ -68,18 +69,18 @@ def guarded(callback: Callable[[T], None], argument: T) -> None:
 
 CallSoon = Callable[[Callable[[], None]], object]
 Partition = Any
-"""A `partition.Partition`. That module imports this one."""
+"""`partition.Partition`, which cannot be imported because its module imports this one."""
 
 
 class PartitionListener(Protocol):
     """A reader that waits for more records of a partition."""
 
     def partition_changed(self, partition: Partition) -> None:
-        """Handle a partition that has more records to read, or another leader."""
+        """Handle new records in a partition, or a leader change."""
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. Its truth value is as fast as a dict's."""
+    """The listeners of one partition, in order of addition. It is a dict, because testing a dict is quick."""
 
     __slots__ = ("_call_soon", "_is_pending")
 
@@ -97,8 +98,8 @@ class PartitionListeners(dict[PartitionListener, None]):
         self.pop(listener, None)
 
     def notify_soon(self, partition: Partition) -> None:
-        """Notify all listeners in the next iteration of the event loop, so that the producer's response is
-        sent first, and simultaneous appends wake a reader once.
+        """Notify all listeners in the next iteration of the event loop, so that the response to the producer
+        is sent first, and simultaneous appends wake a reader only once.
         """
         if not self._is_pending:
             self._is_pending = True

@@ -30,7 +30,7 @@ class Cursor(NamedTuple):
         return 1.0 if self.total <= 0 else max(0.0, 1 - left / self.total)
 
     def text(self) -> str:
-        """The cursor as URL-safe text."""
+        """Return the cursor as URL-safe text."""
         parts = (f"{partition}:{first}-{end}" for partition, (first, end) in self.left.items())
         packed = zlib.compress(f"{self.total};{','.join(parts)}".encode(), 9)
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")

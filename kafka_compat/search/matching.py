@@ -50,13 +50,13 @@ class Match(NamedTuple):
         return self == EVERY
 
     def rare(self) -> list[bytes]:
-        """Bytes that every batch with a matching record contains."""
+        """Return byte strings that every batch with a matching record contains."""
         needles = (self.key, self.value, self.header_value)
         rare = [each.content for each in needles if each is not None and each.content]
         return [*rare, self.header.encode(errors="replace")] if self.header else rare
 
     def test(self) -> Callable[[Record], bool]:
-        """Whether a record matches."""
+        """Return a function that tests whether a record matches."""
         key, value, header, header_value, from_ms, to_ms = self
 
         def fits(record: Record) -> bool:

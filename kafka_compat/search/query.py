@@ -34,23 +34,23 @@ PARAMETERS: Final = {
     "limit": f"integer: maximum number of records, up to {LIMIT_MAX}",
     "from_offset": "integer: first offset, in each partition",
     "to_offset": "integer: end offset, exclusive",
-    "from": "string: first time, as 2026-01-31T12:00:00Z (UTC unless it has an offset) "
+    "from": "string: start time, such as 2026-01-31T12:00:00Z (UTC unless it has an offset) "
     "or in milliseconds since 1970",
     "to": "string: end time, exclusive",
     "key": "string: text to find in keys",
     "key_how": "string: comparison: contains, is, starts (starts with), or null",
     "key_as": f"string: format of `key`: {', '.join(NEEDLE_FORMATS)}",
     "value": "string: text to find in values",
-    "value_how": "string: as key_how",
-    "value_as": "string: as key_as",
+    "value_how": "string: comparison, with the values of key_how",
+    "value_as": "string: format of `value`, with the values of key_as",
     "header": "string: name of a header that records must have",
     "header_value": "string: text to find in that header, or in any header",
-    "header_how": "string: as key_how",
-    "header_as": "string: as key_as",
+    "header_how": "string: comparison, with the values of key_how",
+    "header_as": "string: format of `header_value`, with the values of key_as",
     "isolation": "string: read_committed, or read_uncommitted: include records of open or aborted "
     "transactions",
     "show_key": f"string: format of keys in the response: {', '.join(FORMATS)}",
-    "show_value": "string: format of values in the response, as show_key",
+    "show_value": "string: format of values in the response, with the values of show_key",
     "cursor": "string: cursor of the previous response, to continue; all other parameters must be the same",
 }
 """The parameters, each with its type and meaning."""
@@ -130,7 +130,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
 
 
 def chosen(query: Query, known: Iterable[int]) -> list[int]:
-    """The partitions to search, out of `known`. Raises BadQuery."""
+    """Return the partitions to search, out of `known`. Raises BadQuery."""
     there = sorted(known)
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:

@@ -16,9 +16,9 @@ from kafka_compat.search.source import Content, Source, Unreadable
 
 KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
-"""Minimum bytes kept of each key, value and header in a list."""
+"""Minimum number of bytes that a list shows of each key, value and header."""
 _ALL_KEPT_BYTES: Final = 1024 * 1024
-"""Approximate total of kept bytes, limited because a large response blocks the event loop."""
+"""Approximate limit of the total bytes shown, because a large response blocks the event loop."""
 
 
 _BREATH_S: Final = 0.00005
@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """The entire record at an offset; None if it does not exist. Raises Unreadable."""
+    """Return the entire record at an offset, or None if it does not exist. Raises Unreadable."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise, the loop waits for Python's switch interval, 5 ms, at each return
-    from the kernel: several times per client request.
+    """Let the event loop run. Otherwise, at each return from the kernel, several times per client request,
+    the loop would wait for Python's switch interval of 5 ms.
     """
     time.sleep(_BREATH_S)
 
@@ -103,7 +103,7 @@ def breathe() -> None:
 async def _left(
     query: Query, source: Source, partitions: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
-    """The remaining range of each partition, and the reasons why some partitions cannot be searched."""
+    """Return the remaining range of each partition, and the problems of partitions without a range."""
     left: dict[int, tuple[int, int]] = {}
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None
@@ -127,7 +127,6 @@ async def _left(
 
 
 async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """The requested offsets within a partition's bounds."""
     first, end = bounds
     if query.first is not None:
         first = max(first, query.first)

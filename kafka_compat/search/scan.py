@@ -29,8 +29,8 @@ RECORDS_AT_ONCE: Final = 256
 
 
 class Found(NamedTuple):
-    """A record, and the header of its batch. The key and value may be truncated; the sizes in bytes (-1 for
-    null) are the original sizes.
+    """A record, and the header of its batch. The key and value may be truncated. Their sizes in bytes (-1 for
+    null) are those before truncation.
     """
 
     partition: int

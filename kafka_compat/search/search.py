@@ -66,7 +66,7 @@ class _Stream:
         return self.first >= self.end
 
     def left(self, *, newest: bool) -> tuple[int, int]:
-        """The range that the next request must search."""
+        """Return the range that the next request must search."""
         if not self.seen:
             return self.first, self.end
         at = self.seen[0].offset
@@ -104,7 +104,7 @@ class Search:
         self.records_seen = 0
 
     def next(self) -> Read | None:
-        """The next read; None if this request is done."""
+        """Return the next read, or None if this request is done."""
         self._give_out()
         if len(self.found) >= self._limit:
             return None
@@ -118,7 +118,7 @@ class Search:
         return self.bytes_read >= self._bounds.bytes_max or self.records_seen >= self._bounds.records_max
 
     def _to_read(self) -> _Stream | None:
-        """Of the partitions without records to return, the one whose edge is furthest behind."""
+        """Return the stream whose edge is furthest behind, out of the streams without records to return."""
         waiting = [each for each in self._streams if not each.seen and not each.is_done]
         if not waiting:
             return None
@@ -199,7 +199,7 @@ class Search:
         covered = scanned.next_offset - read.offset
         stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
         if scanned.next_offset < stream.end:
-            # Read the end first, since the window is larger than one read.
+            # Read the end first, because the window is larger than one read.
             stream.span = max(covered, 1)
             stream.window = max(scanned.next_offset, stream.end - stream.span)
             return

@@ -27,8 +27,8 @@ class Unreadable(Exception):
 
 
 class Content(NamedTuple):
-    """Batches starting at an offset. `load` reads them, in another thread. `aborted` contains the (producer
-    id, first offset) of transactions whose records are skipped.
+    """Batches starting at an offset. `load` reads them, in another thread. `aborted` lists the transactions
+    whose records are skipped, as (producer id, first offset).
     """
 
     load: Callable[[], Buffer]
@@ -46,7 +46,7 @@ class Leader(NamedTuple):
 
 
 class Source:
-    """The partitions of one topic, for reading."""
+    """Reader of the partitions of one topic."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Source:
         *,
         committed: bool,
     ) -> None:
-        """`leader_of` returns a partition's leader or None; `led` returns the partitions that this process
-        leads. With `committed`, records of open and aborted transactions are skipped.
+        """`leader_of` returns a partition's leader or None; `led` returns a partition if this process leads
+        it. With `committed`, records of open and aborted transactions are skipped.
         """
         self._topic = topic
         self._leader_of = leader_of
@@ -69,7 +69,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """The first offset of each partition, and the end offset for consumers."""
+        """Return the first offset of each partition, and the end offset for consumers."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -118,7 +118,7 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """The offset of the first record at or after that time, or None. Raises Unreadable."""
+        """Return the offset of the first record at or after that time, or None. Raises Unreadable."""
         led = self._led(partition)
         if led is not None:
             try:
@@ -137,8 +137,8 @@ class Source:
         return offset if offset >= 0 else None
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
-        """Complete batches starting at `offset`, or at the next batch; None if there are none. Aborted
-        transactions are listed up to `end`. Raises Unreadable.
+        """Return complete batches starting at `offset` or at the next batch, or None if there are none.
+        Aborted transactions are listed up to `end`. Raises Unreadable.
         """
         led = self._led(partition)
         if led is None:

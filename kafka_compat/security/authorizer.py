@@ -1,6 +1,6 @@
-"""Interface of an authorizer: operations on resources, by their numbers in the protocol (KIP-11).
+"""Interface of an authorizer, and resource types and operations by their protocol numbers (KIP-11).
 
-`ctx.services.authorizer` is a broker's authorizer; without one (None), every request is allowed.
+`ctx.services.authorizer` is the broker's authorizer. If it is None, every request is allowed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kafka_compat.security.principal import Principal
 
 
 class ResourceType(IntEnum):
-    """Kafka's ResourceType. The first two are valid in filters and for unknown types only."""
+    """Kafka's ResourceType. The first two are valid only in filters, and for unknown types."""
 
     UNKNOWN = 0
     ANY = 1
@@ -45,11 +45,11 @@ class Operation(IntEnum):
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the only resource of type CLUSTER."""
+"""Name of the only resource of type CLUSTER."""
 
 
 class Authorizer(Protocol):
-    """Authorizer that decides from memory, without waiting."""
+    """An authorizer that decides from memory, without waiting."""
 
     def allows(
         self,
@@ -61,13 +61,13 @@ class Authorizer(Protocol):
         *,
         logged: bool = True,
     ) -> bool:
-        """Whether `principal`, from the address `host`, may execute the operation on the resource.
+        """Return whether `principal`, at the address `host`, may execute the operation on the resource.
 
-        `logged` writes the decision to the audit log. As in Kafka, denials are not logged by checks that only
-        filter a response.
+        `logged`: whether the decision is written to the audit log. As in Kafka, denials are not logged by
+        checks that only filter a response.
         """
 
     def allows_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether the operation is allowed on any resource of that type (KIP-679)."""
+        """Return whether the operation is allowed on at least one resource of this type (KIP-679)."""

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SaslLogin(NamedTuple):
-    """A broker's credentials for other brokers; `new_client` receives the dialed host name.
+    """Credentials with which this broker logs in to others. `new_client` receives the dialed host name.
 
-    `asks_others` means that the first token may be fetched from a KDC, so it is created in another thread.
+    `asks_others`: whether the first token may be fetched from a KDC, and is therefore created in a thread.
     """
 
     mechanism: str

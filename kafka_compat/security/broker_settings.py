@@ -1,4 +1,4 @@
-"""The settings of connections to other brokers (security.inter.broker.protocol)."""
+"""Settings for connections to other brokers (security.inter.broker.protocol)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def broker_security(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> BrokerSecurity:
-    """The security of connections to other brokers, with the TLS context `tls`; `tokens` returns the source
-    for an OAUTHBEARER endpoint. Raises ConfigError.
+    """Return the security of connections to other brokers. `tls` returns the TLS context, and `tokens` the
+    source for an OAUTHBEARER endpoint. Raises ConfigError.
     """
     login = None
     if config.inter_broker_security_protocol.startswith("SASL"):

@@ -1,4 +1,4 @@
-"""Mapping between Java's names of cipher suites, which are the RFCs', and OpenSSL's."""
+"""Mapping between Java's names of cipher suites, which are those of the RFCs, and OpenSSL's names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 NO_RENEGOTIATION: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
-"""A signal rather than a suite. OpenSSL always sends it, and Java lists it."""
+"""A signaling value rather than a suite. OpenSSL always sends it, and Java lists it as a suite."""
 
 _JAVA_NAME: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+?)(?:_(?P<hash>SHA\d*))?")
 _CIPHERS: Final = (
@@ -24,8 +24,9 @@ _CIPHERS: Final = (
 
 
 def openssl_name(suite: str) -> str | None:
-    """OpenSSL's name of a suite given by either name; None for suites unknown to OpenSSL, or without
-    encryption or authentication. Names of TLS 1.3 suites are the same in both, and begin with TLS_.
+    """Return OpenSSL's name of a suite, given either name. Returns None for suites that OpenSSL does not
+    know, or that lack encryption or authentication. The names of TLS 1.3 suites are the same in both, and
+    begin with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -34,8 +35,8 @@ def openssl_name(suite: str) -> str | None:
 
 
 def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
-    """OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError with Kafka's message
-    for an invalid name.
+    """Return OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError, with Kafka's
+    message, for an invalid name.
     """
     found: list[str] = []
     for suite in suites:
@@ -49,7 +50,7 @@ def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_tls13(name: str) -> bool:
-    """Whether a suite, by OpenSSL's name, belongs to TLS 1.3, whose suites are selected separately."""
+    """Return whether a suite (by OpenSSL's name) belongs to TLS 1.3, whose suites are selected separately."""
     return name.startswith("TLS_")
 
 
@@ -60,7 +61,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # Add what OpenSSL's names omit: the only hash of ChaCha20 suites, and RSA key exchange.
+    # Add the parts that OpenSSL's names omit: the only hash of ChaCha20 suites, and RSA key exchange.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

@@ -1,4 +1,4 @@
-"""A reader of DER (X.690), limited to the needs of key stores and certificate names. No I/O."""
+"""Reader of DER (X.690), limited to what key stores and certificate names require. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SET: Final = 0x31
 
 
 class Element(NamedTuple):
-    """One DER element. `whole` includes the tag and length, `content` does not."""
+    """A DER element. `whole` includes the tag and the length; `content` does not."""
 
     tag: int
     content: bytes
@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def first(data: bytes, offset: int = 0) -> Element:
-    """The first element of the data. Later data is ignored. Raises ValueError if the element is invalid."""
+    """Return the first element of the data, ignoring later data. Raises ValueError if it is invalid."""
     try:
         tag, length, start = data[offset], data[offset + 1], offset + 2
         if tag & 0x1F == 0x1F:
@@ -40,7 +40,7 @@ def first(data: bytes, offset: int = 0) -> Element:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """The consecutive elements of the data. Raises ValueError at the first invalid element."""
+    """Yield the consecutive elements of the data. Raises ValueError at the first invalid element."""
     offset = 0
     while offset < len(content):
         element = first(content, offset)
@@ -49,7 +49,7 @@ def elements(content: bytes) -> Iterator[Element]:
 
 
 def sequence(data: bytes) -> list[Element]:
-    """The elements of the sequence at the start of `data`. Raises ValueError if the sequence is invalid."""
+    """Return the elements of the sequence at the start of `data`. Raises ValueError if it is invalid."""
     outer = first(data)
     if outer.tag != SEQUENCE:
         raise ValueError("DER: not a sequence")
@@ -57,7 +57,7 @@ def sequence(data: bytes) -> list[Element]:
 
 
 def dotted(oid: bytes) -> str:
-    """An object identifier's content as text, such as 2.5.4.3. Raises ValueError if it is invalid."""
+    """Return an object identifier as text, such as 2.5.4.3. Raises ValueError if it is invalid."""
     numbers: list[int] = []
     number, begun = 0, False
     for byte in oid:

@@ -1,6 +1,6 @@
 """Distinguished names of certificate subjects in Java's format: `X500Principal.getName()`, RFC 2253. No I/O.
 
-Principals are derived from the names, so ACLs written for Kafka match only if every character is the same.
+Principals are derived from these names. ACLs written for Kafka match only if every character is the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: UTF-8 for Java."""
+"""Tags of UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: UTF-8 in Java."""
 
 _ESCAPED: Final = str.maketrans({**{char: f"\\{char}" for char in ',=+<>#;"\\'}, "\0": "\\00"})
 
 
 def subject(certificate: bytes) -> bytes:
-    """The subject name (DER) of a certificate (DER). Raises ValueError."""
+    """Return the subject name (DER) of a certificate (DER). Raises ValueError."""
     fields = der.sequence(der.sequence(certificate)[0].whole)
     if fields and fields[0].tag == _VERSION:
         del fields[0]
@@ -39,7 +39,7 @@ def subject(certificate: bytes) -> bytes:
 
 
 def rfc2253(name: bytes) -> str:
-    """A name (DER) as text, with its parts in reverse order as KEYWORD=value. Raises ValueError."""
+    """Return a name (DER) as text: KEYWORD=value for each part, in reverse order. Raises ValueError."""
     parts = reversed(der.sequence(name))
     return ",".join("+".join(_attribute(item) for item in der.elements(part.content)) for part in parts)
 
@@ -54,7 +54,7 @@ def _attribute(attribute: der.Element) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """Decode UTF-8 like Java: each invalid byte, such as Latin-1 in a T61String, becomes U+FFFD."""
+    """Decode UTF-8 like Java, where each invalid byte, such as Latin-1 in a T61String, becomes U+FFFD."""
     text, left = "", memoryview(content)
     while True:
         try:
@@ -62,7 +62,7 @@ def _decoded(content: bytes) -> str:
         except UnicodeDecodeError as error:
             start, end = error.start, error.end
         if left[start] == 0xED and start + 1 < len(left) and 0xA0 <= left[start + 1] < 0xC0:
-            # Combine the halves of a surrogate pair, as Java does.
+            # Treat the halves of a surrogate pair as one character, as Java does.
             end = start + (3 if start + 2 < len(left) and 0x80 <= left[start + 2] < 0xC0 else 2)
         text += str(left[:start], "utf-8") + "\ufffd"
         left = left[end:]
@@ -70,7 +70,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Trim carriage returns like blanks at both ends, as Java does.
+    # Trim carriage returns as well as blanks at both ends, as Java does.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

@@ -1,9 +1,9 @@
 """The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
-Equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others. The setting
-kafka.compat.scram.credentials.file names the file. Its content is imported once per cluster, as recorded in
-the metadata store, so later changes and deletions persist; different content is imported again. The file
-contains no passwords, only values derived from passwords.
+This is the equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others. The
+file is set by kafka.compat.scram.credentials.file. Each content is imported once per cluster, which is
+recorded in the metadata store, so that later changes and deletions persist. The file contains no passwords,
+only values derived from them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SETTING: Final = "kafka.compat.scram.credentials.file"
 _TAKEN: Final = "/kafka_compat/scram_credentials"
 
 Users = Mapping[str, Mapping[str, Credential]]
-"""Credentials by user name and by mechanism."""
+"""Maps user names to their credentials by mechanism."""
 
 
 def encode(users: Users) -> bytes:
-    """The file content: JSON with the credentials in Kafka's notation."""
+    """Return the content of the file: JSON with the credentials in Kafka's notation."""
     entries = {
         user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
         for user, credentials in users.items()
@@ -41,7 +41,7 @@ def encode(users: Users) -> bytes:
 
 
 def decode(content: bytes) -> dict[str, dict[str, Credential]]:
-    """The inverse of `encode`. Raises ValueError."""
+    """Parse the content of the file. The inverse of `encode`. Raises ValueError."""
     entries = json.loads(content)
     if not isinstance(entries, dict):
         raise ValueError("expected an object with a member for each user")
@@ -62,9 +62,9 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Import the users in a file, unless already imported. Raises StartupError for an invalid file.
+    """Import the users in a file, unless they were already imported. Raises StartupError if it is invalid.
 
-    A missing file is assumed to have been imported. This is logged, and the broker starts.
+    If the file is missing, it is assumed to have been imported: this is logged, and the broker starts.
     """
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Write this last, because after an earlier crash the import is repeated with the same result.
+    # Write this mark last. If the broker crashes before, the import is repeated with the same result.
     await store.ensure(mark)
     log.info("Imported users from %s (total: %d)", path, len(users))
 
@@ -99,7 +99,7 @@ async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Cred
 
 
 async def _others(store: MetadataStore) -> bool:
-    """Whether other running brokers must be notified."""
+    """Return whether other brokers are running and must be notified."""
     try:
         return bool(await store.children(znodes.BROKER_IDS))
     except NoNode:

@@ -1,5 +1,5 @@
-"""Parser of sasl.jaas.config, which names a login module and its options (`MODULE FLAG key="value" …;`), and
-of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
+"""Parser of sasl.jaas.config, which contains a login module and its options (`MODULE FLAG key="value" …;`),
+and of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _SECTION = re.compile(r"""[\s;]*["']?(?P<name>[^\s{}"';]+)["']?\s*""")
 
 
 class LoginModule(NamedTuple):
-    """A login module: the Java class, which selects a mechanism, and its options."""
+    """A login module: its Java class, which selects a mechanism, and its options."""
 
     name: str
     options: dict[str, str]
 
     def __repr__(self) -> str:
-        """Text without the options, because they are secret."""
+        """Return a text without the options, because they are secret."""
         return f"LoginModule({self.name})"
 
 
 def parse(text: str) -> LoginModule:
-    """Parse the single module in the text. Raises ValueError without the text, which contains passwords."""
+    """Parse the only module in the text. Raises ValueError without the text, which contains passwords."""
     tokens = _tokens(text)
     if len(tokens) < 2 or _SIGN in (tokens[0].kind, tokens[1].kind):
         raise ValueError("JAAS config does not begin with a login module and its flag")
@@ -67,10 +67,10 @@ def parse(text: str) -> LoginModule:
 
 
 def parse_section(text: str, *sections: str) -> list[LoginModule]:
-    """Parse the modules of the first of these sections that a JAAS file contains, if any. Raises ValueError
-    like `parse`.
+    """Parse the modules in the first of these sections that a JAAS file contains. Raises ValueError, like
+    `parse`.
 
-    Other sections may use syntax that only Java understands.
+    Other sections may use syntax that only Java supports.
     """
     found = _sections(text)
     for section in sections:
@@ -81,7 +81,7 @@ def parse_section(text: str, *sections: str) -> list[LoginModule]:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """The text between the braces of each section, without comments."""
+    """Return the text between the braces of each section, without comments."""
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):

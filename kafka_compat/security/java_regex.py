@@ -12,7 +12,7 @@ _LINE_ENDS: Final = r"\n\r\x85\u2028\u2029"
 _AT_LAST_LINE_END: Final = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
-#: POSIX classes, \p{...}, which are ASCII in Java, as the content of [...].
+#: The POSIX classes, \p{...}, which are ASCII in Java, as the content of [...].
 _CLASSES: Final = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The compiled pattern for `re`. Raises ValueError for an invalid or unsupported pattern."""
+    """Compile a Java pattern for `re`. Raises ValueError for an invalid or unsupported pattern."""
     try:
         return re.compile(_Translation(pattern).text(), re.ASCII)
     except re.error as error:
@@ -101,7 +101,7 @@ class _Translation:
         return flags[0]
 
     def _class(self) -> str:
-        """Translate a class, `[...]`."""
+        """Translate a character class, `[...]`."""
         begin = self._at
         self._at += 2 if self._pattern.startswith("[^", begin) else 1
         parts = [self._pattern[begin : self._at]]
@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Escape it, because Python reserves doubled characters for future use.
+            # Escape the character, because Python reserves doubled characters for future use.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 
@@ -159,7 +159,7 @@ class _Translation:
         if char in "123456789A":
             return f"\\{char}"
         if char in "bB":
-            # Use letters of all scripts, which form words here, unlike in \w.
+            # Use letters of all scripts, which are word characters here, unlike in \w.
             return f"(?u:\\{char})"
         if char == "z":
             return r"\Z"

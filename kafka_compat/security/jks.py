@@ -1,6 +1,6 @@
-"""Java's own key store formats: JKS, and JCEKS with the same structure and stronger key protection.
+"""Java's own key store formats: JKS, and JCEKS with the same structure and stronger protection of keys.
 
-Java's behavior is the only specification of these formats. All numbers are big-endian. No I/O; only JCEKS
+Java's behavior is the only specification of these formats. All numbers are big-endian. No I/O. Only JCEKS
 requires `cryptography`.
 """
 
@@ -24,8 +24,8 @@ _ITERATIONS_MAX: Final = 5_000_000
 
 
 class JksKey(NamedTuple):
-    """An encrypted private key (`protected` is an EncryptedPrivateKeyInfo), and its certificate chain,
-    starting with the key's certificate; all in DER.
+    """An encrypted private key (`protected` is an EncryptedPrivateKeyInfo) and its certificate chain, which
+    begins with the key's certificate; all in DER.
     """
 
     alias: str
@@ -34,25 +34,25 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """The content of a store. `trusted` contains the trusted certificates in DER."""
+    """The contents of a store. `trusted` contains the trusted certificates in DER."""
 
     keys: tuple[JksKey, ...]
     trusted: tuple[bytes, ...]
 
 
 class WrongPassword(Exception):
-    """The password is wrong, or the store was modified."""
+    """Raised if the password is wrong, or the store was modified."""
 
 
 def is_jks(data: bytes) -> bool:
-    """Whether a file's bytes are a JKS or JCEKS store."""
+    """Return whether the bytes of a file are a JKS or JCEKS store."""
     return data[:4] in (_JKS, _JCEKS)
 
 
 def parse(data: bytes, password: str | None) -> JksStore:
     """Parse a store. Without a password, its integrity is not checked, as in Java for trust stores.
 
-    Raises WrongPassword, and ValueError for other formats.
+    Raises WrongPassword, or ValueError for a different format.
     """
     if not is_jks(data) or len(data) < 12 + _DIGEST_BYTES:
         raise ValueError("it is not a complete JKS keystore")
@@ -68,7 +68,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
-    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, and ValueError for an unknown protection."""
+    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, or ValueError for an unknown algorithm."""
     algorithm, encrypted = der.sequence(protected)[:2]
     oid, *parameters = list(der.elements(algorithm.content))
     name = der.dotted(oid.content)
@@ -110,7 +110,7 @@ class _Reader:
 
     def _certificate(self) -> bytes:
         if self._version == 2:
-            self._text()  # Skip the certificate type, X.509.
+            self._text()  # Skip the certificate type, which is X.509.
         return self._sized()
 
     def _text(self) -> str:
@@ -131,7 +131,7 @@ class _Reader:
 
 
 def _without_jks_protection(protected: bytes, password: str) -> bytes:
-    """Decrypt Sun's own stream cipher: SHA-1 of the password and the previous block, starting with a salt."""
+    """Decrypt Sun's own cipher: each block is the SHA-1 of the password and the last block or the salt."""
     salt, text, digest = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],
@@ -149,7 +149,7 @@ def _without_jks_protection(protected: bytes, password: str) -> bytes:
 
 
 def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iterations: int) -> bytes:
-    """Decrypt Sun's PBEWithMD5AndTripleDES: each half of the salt yields half of the key."""
+    """Decrypt Sun's PBEWithMD5AndTripleDES, where each half of the salt yields half of the key."""
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.modes import CBC
@@ -158,7 +158,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not use")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Reproduce the bug in Java's attempt to reverse the half.
+        # Reproduce a bug in Java, which is meant to reverse the half but does not.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -17,11 +17,11 @@ _GROUP: Final = re.compile(r"\\(.)|\$(\d)|(\$)|(\\)", re.ASCII | re.DOTALL)
 
 
 class NoName(Exception):
-    """The principal is invalid, or no rule applies to it."""
+    """Raised if the principal is invalid, or no rule applies to it."""
 
 
 class KerberosName(NamedTuple):
-    """`service/host@realm`; host and realm may be None."""
+    """A principal, `service/host@realm`. The host and the realm may be None."""
 
     service: str
     host: str | None
@@ -43,7 +43,7 @@ class KerberosName(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """RULE:[components:format](match)s/from/to/g/L; `components` is None for DEFAULT."""
+    """A rule: RULE:[components:format](match)s/from/to/g/L. `components` is None for DEFAULT."""
 
     text: str
     components: int | None
@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
     case: str | None
 
     def apply(self, realm: str, parameters: Sequence[str]) -> str | None:
-        """Return the short name; None if the rule does not apply to the principal. Raises NoName."""
+        """Return the short name, or None if the rule does not apply to the principal. Raises NoName."""
         if self.components is None:
             name = parameters[1] if parameters[0] == realm else None
         else:
@@ -89,7 +89,7 @@ def _filled(format: str, parameters: Sequence[str]) -> str:
 
 
 def _replacement(text: str, match: re.Match[str]) -> str:
-    """The replacement for a match, as in Java's Matcher: `$1` is a group, a backslash quotes a character."""
+    """Return the replacement for a match, as in Java's Matcher: `$1` is a group, a backslash quotes."""
 
     def part(found: re.Match[str]) -> str:
         escaped, group = found[1], found[2]
@@ -103,7 +103,7 @@ def _replacement(text: str, match: re.Match[str]) -> str:
 
 
 class ShortNamer:
-    """Mapping of principals to short names by the first applicable rule."""
+    """Maps principals to short names by the first rule that applies."""
 
     def __init__(self, realm: str, rules: Sequence[str]) -> None:
         """`realm` is the default realm. Raises ValueError for an invalid rule."""
@@ -111,7 +111,7 @@ class ShortNamer:
         self._rules = [_parsed(rule) for rule in rules]
 
     def short_name(self, principal: KerberosName) -> str:
-        """The short name of a principal. Raises NoName."""
+        """Return the short name of a principal. Raises NoName."""
         if principal.realm is None:
             if principal.host is None:
                 return principal.service

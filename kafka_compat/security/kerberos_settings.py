@@ -22,7 +22,7 @@ _EXPECTED: Final = (
 
 
 def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gssapi.Acceptor, ShortNamer]:
-    """The key table and name rules with which a listener accepts tickets. Raises ConfigError."""
+    """Return the key table and the name rules with which a listener accepts tickets. Raises ConfigError."""
     identity = _identity(settings, module)
     _service(settings, module)
     try:
@@ -38,7 +38,7 @@ def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gss
 
 
 def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], gssapi.GssapiClient]:
-    """The function that creates a client for each broker's host. Raises ConfigError."""
+    """Return a function that creates a client for the host of a broker. Raises ConfigError."""
     options = module.options if module else {}
     has_tickets = _is_true(options, "useTicketCache") and not _is_true(options, "useKeyTab")
     identity = None if has_tickets else _identity(settings, module)

@@ -1,7 +1,7 @@
 """Key stores and trust stores in Kafka's formats: PEM, PKCS12, and Java's JKS and JCEKS.
 
-Except for PEM, the content determines the format instead of the setting, as in Java, whose keytool writes
-PKCS12 for any file name. Imported only if a listener has TLS.
+Except for PEM, the content rather than the setting determines the format, as in Java, whose keytool writes
+PKCS12 for any file name. This module is imported only if a listener uses TLS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PrivateKey: TypeAlias = (
 
 
 class StoreError(Exception):
-    """An unusable store: the setting `ssl.X` at fault, and a `reason` without secrets."""
+    """Raised for an unusable store. Contains the faulty setting (`ssl.X`) and a `reason` without secrets."""
 
     def __init__(self, setting: str, reason: str, expected: str = "") -> None:
         super().__init__(reason)
@@ -44,21 +44,21 @@ class StoreError(Exception):
 
 
 class KeyEntry(NamedTuple):
-    """A private key and its certificate chain, starting with the key's certificate."""
+    """A private key and its certificate chain, which begins with the key's certificate."""
 
     alias: str
     key: PrivateKey
     chain: tuple[x509.Certificate, ...]
 
     def pem(self) -> bytes:
-        """The unencrypted key and the certificates as one PEM text."""
+        """Return the unencrypted key and the certificates as one PEM text."""
         parts = [self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())]
         return b"".join(parts + [certificate.public_bytes(Encoding.PEM) for certificate in self.chain])
 
 
 class Stores(NamedTuple):
-    """The key entries (empty: no certificate is presented) and trusted certificates (None: the system's) of
-    one side.
+    """The key entries (empty: no certificate is presented) and the trusted certificates (None: the system's)
+    of one side of a connection.
     """
 
     keys: tuple[KeyEntry, ...]
@@ -66,7 +66,7 @@ class Stores(NamedTuple):
 
 
 def load_stores(settings: TlsSettings) -> Stores:
-    """Load both stores from their files. Raises StoreError."""
+    """Load the key store and the trust store from their files. Raises StoreError."""
     return Stores(
         () if settings.key_store is None else load_key_store(settings.key_store),
         None if settings.trust_store is None else load_trust_store(settings.trust_store),
@@ -74,7 +74,7 @@ def load_stores(settings: TlsSettings) -> Stores:
 
 
 def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
-    """The private keys of a store, at least one. Raises StoreError."""
+    """Return the private keys in a store, which must contain at least one. Raises StoreError."""
     if settings.key is not None:
         entry = _pem_entry(
             str(settings.key),
@@ -101,9 +101,9 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 
 
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
-    """The certificates that a trust store trusts, at least one. Raises StoreError.
+    """Return the certificates that a trust store trusts, at least one. Raises StoreError.
 
-    As in Java, an entry with a private key trusts the key's certificate, but not its issuers' certificates.
+    As in Java, an entry with a private key trusts the certificate of the key, but not those of its issuers.
     """
     if settings.certificates is not None:
         return _pem_certificates("ssl.truststore.certificates", settings.certificates)
@@ -137,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """Raise StoreError if the file is not a store, or only one of the file and its type is PEM."""
+    """Raise StoreError if the file is not a store, or if only one of the file and its type is PEM."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
@@ -169,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # Only the key or the store has a password.
+        # Either the key or the store, but not both, has a password.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
@@ -264,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # For example, the encryption is unsupported.
+    except Exception as error:  # The encryption may be unsupported, for example.
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 
@@ -277,7 +277,7 @@ def _is_pkcs12(data: bytes) -> bool:
 
 
 def _chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """The issuer of `own` among `others`, its issuer, and so on, up to a self-signed or unknown issuer."""
+    """Return `own`, its issuer, and so on, up to a self-signed certificate or one whose issuer is missing."""
     chain: list[x509.Certificate] = []
     last, left = own, list(others)
     while last.issuer != last.subject:
@@ -301,7 +301,7 @@ def _certificate(where: str, content: bytes) -> x509.Certificate:
 
 
 def _checked(entry: KeyEntry, where: str) -> KeyEntry:
-    """The entry, unless its certificates do not match its key."""
+    """Return the entry. Raises StoreError if its certificates do not match its key."""
     if not entry.chain:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
     own = entry.chain[0].public_key()
@@ -328,7 +328,7 @@ def _wrong_password(setting: str, problem: str) -> StoreError:
 
 
 def first_of_each_kind(entries: Iterable[KeyEntry]) -> list[KeyEntry]:
-    """The first entry of each key type (RSA, EC …): a server presents the entry that the client supports."""
+    """Return the first entry of each key type (RSA, EC …). A server presents one that the client supports."""
     kinds: dict[str, KeyEntry] = {}
     for entry in entries:
         kinds.setdefault(type(entry.key).__name__, entry)

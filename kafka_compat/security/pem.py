@@ -1,4 +1,4 @@
-"""Extract certificates and private keys from PEM text, ignoring other text, as in Kafka. No I/O."""
+"""Extraction of certificates and private keys from PEM text. Other text is ignored, as in Kafka. No I/O."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import binascii
 import re
 from typing import Final, NamedTuple
 
-# Accept spaces for line breaks, because a block in settings may be on one line.
+# Accept spaces in place of line breaks, because a block in a setting may be on one line.
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _HEADER: Final = re.compile(r"\s*[A-Za-z0-9-]+:[^\r\n]*[\r\n]+")
 
 
 class Block(NamedTuple):
-    """One PEM block. `label` ends in CERTIFICATE or PRIVATE KEY, as in ENCRYPTED PRIVATE KEY."""
+    """A PEM block. `label` ends with CERTIFICATE or PRIVATE KEY, as in ENCRYPTED PRIVATE KEY."""
 
     label: str
     content: bytes
@@ -21,23 +21,23 @@ class Block(NamedTuple):
 
     @property
     def is_certificate(self) -> bool:
-        """Whether the block is a certificate."""
+        """Whether the block contains a certificate."""
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
     def is_private_key(self) -> bool:
-        """Whether the block is a private key, encrypted or not."""
+        """Whether the block contains a private key, encrypted or not."""
         return self.label.endswith("PRIVATE KEY")
 
     def text(self) -> bytes:
-        """The block as a PEM file."""
+        """Return the block as a PEM file."""
         encoded = base64.encodebytes(self.content).decode()
         headers = f"{self.headers.strip()}\n\n" if self.headers else ""
         return f"-----BEGIN {self.label}-----\n{headers}{encoded}-----END {self.label}-----\n".encode()
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks in a text, in order. Raises ValueError for invalid base64."""
+    """Return the blocks in a text, in order. Raises ValueError for invalid base64."""
     found = []
     for label, body in _BLOCK.findall(text):
         headers = ""
@@ -54,5 +54,5 @@ def blocks(text: str) -> list[Block]:
 
 
 def is_pem(data: bytes) -> bool:
-    """Whether a file's bytes contain a PEM block."""
+    """Return whether the bytes of a file contain a PEM block."""
     return b"-----BEGIN " in data

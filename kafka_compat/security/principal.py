@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """Kafka's KafkaPrincipal: `kind` is "User" for authenticated clients."""
+    """Kafka's KafkaPrincipal. `kind` is "User" for authenticated clients."""
 
     kind: str
     name: str
@@ -16,7 +16,7 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """A client authenticated by a delegation token of that user. Equal to the user, with the same rights
+    """A client authenticated by a delegation token of the user. It equals the user and has the same rights,
     except the right to request tokens.
     """
 
@@ -24,4 +24,4 @@ class TokenHolder(Principal):
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
-"""Every client of a listener without authentication."""
+"""The principal of every client on a listener without authentication."""

@@ -26,11 +26,11 @@ _REMEMBERED_MAX: Final = 1024
 
 
 class NoMatchingRule(Exception):
-    """No rule applies to the name, so its owner gets no principal."""
+    """Raised if no rule applies to a name, so that its owner has no principal."""
 
 
 class _Rule(NamedTuple):
-    """One rule. `parts` form the result: texts and group numbers."""
+    """A rule. `parts` are the texts and group numbers that form the result."""
 
     pattern: re.Pattern[str]
     parts: tuple[str | int, ...]
@@ -39,12 +39,12 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Like Kafka, match the entire name, and then replace every match of the pattern in the name.
+        # Like Kafka, first match the entire name, and then replace every match of the pattern in the name.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _all_replaced(self, name: str) -> str:
-        # After an empty match, advance as Java does; `re.sub` would try the same position again.
+        # After an empty match, advance like Java. `re.sub` would try the same position again.
         result, end, begin = "", 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)):
             found = (part if isinstance(part, str) else match[part] or "" for part in self.parts)
@@ -56,10 +56,10 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener. The first applicable rule is used."""
+    """The rules of a listener. The first rule that applies is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
-        """Parse the rules. Raises ConfigError for the setting if a rule is invalid."""
+        """Parse the rules. Raises ConfigError, which names `setting`, if a rule is invalid."""
         self._setting = setting
         self._text = rules
         items = (match[1] for match in _ITEM.finditer(rules.strip()))
@@ -67,13 +67,13 @@ class PrincipalMapper:
         self._remembered: dict[str, str] = {}
 
     def principal(self, certificate: bytes) -> Principal:
-        """The principal of a certificate (DER). Raises NoMatchingRule, and ValueError for invalid bytes."""
+        """Return the principal for a certificate (DER). Raises NoMatchingRule, or ValueError if invalid."""
         return Principal(
             "User", self.name(distinguished_names.rfc2253(distinguished_names.subject(certificate)))
         )
 
     def name(self, distinguished_name: str) -> str:
-        """Apply the rules to a name in Java's spelling. Raises NoMatchingRule."""
+        """Apply the rules to a name in Java's notation. Raises NoMatchingRule."""
         found = self._remembered.get(distinguished_name)
         if found is None:
             found = self._mapped(distinguished_name)
@@ -119,8 +119,8 @@ class PrincipalMapper:
 
 
 def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Texts and group numbers, by Java's rules for replacements, and Kafka's rule that a number without a
-    group is literal if the pattern has groups. Raises ValueError.
+    """Return the texts and group numbers of a replacement, by Java's rules, and by Kafka's rule that a number
+    without a group is literal if the pattern has groups. Raises ValueError.
     """
     parts: list[str | int] = []
     end = 0
@@ -143,7 +143,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
 
 
 def _numbered(digits: str, groups: int) -> tuple[str | int, str]:
-    """The leading digits that form a valid group number, and the remaining digits, which are text."""
+    """Split digits into a valid group number and the remaining digits, which are literal text."""
     if int(digits[0]) > groups:
         if not groups:
             raise ValueError(f"No group {digits[0]}")

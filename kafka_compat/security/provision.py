@@ -1,7 +1,7 @@
-"""Generate the files for brokers with TLS and SCRAM, and for their clients, without writing them.
+"""Generate, in memory, the contents of the files for brokers with TLS and SCRAM, and for their clients.
 
-A certificate authority, a certificate for each broker, users with random passwords, and settings for the
-brokers and for each kind of client. No I/O, except for randomness.
+The files contain a certificate authority, a certificate for each broker, users with random passwords, and
+settings for the brokers and for each kind of client. No I/O, except for random numbers.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from kafka_compat.security.first_users import Users
 AUTHORITY_DAYS: Final = 3650
 _COMMON_NAME_MAX: Final = 64
 _CLOCKS_APART: Final = timedelta(hours=1)
-"""Tolerated clock difference between this machine and peers that verify a new certificate."""
+"""Tolerated difference between the clocks of this machine and of peers that verify a new certificate."""
 
 
 class Issued(NamedTuple):
-    """A private key in PKCS8 and its certificate, both in PEM."""
+    """A private key in PKCS8 and its certificate, both as PEM."""
 
     key: bytes
     certificate: bytes
 
 
 class NewAuthority:
-    """A certificate authority for brokers' certificates. It cannot sign other authorities."""
+    """A certificate authority for brokers' certificates. It cannot certify other authorities."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self._now = now
@@ -52,7 +52,7 @@ class NewAuthority:
         self.issued = Issued(_private(self._key), _pem(own.sign(self._key, hashes.SHA256())))
 
     def issue(self, hosts: Sequence[str], days: int) -> Issued:
-        """A certificate for a broker with these names and addresses, valid for server and client use."""
+        """Create a certificate for a broker with these names and addresses, valid for servers and clients."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = hosts[0] if len(hosts[0]) <= _COMMON_NAME_MAX else "kafka-compat broker"
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -117,7 +117,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 MECHANISM: Final = "SCRAM-SHA-512"
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
-"""The user as which brokers log in to each other."""
+"""The user with which brokers log in to each other."""
 
 _LISTENER: Final = "SASL_SSL"
 _ITERATIONS: Final = 8192
@@ -130,7 +130,7 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class WishError(Exception):
-    """An invalid request; the text contains the reason and valid alternatives."""
+    """Raised for an invalid request. The message contains the reason and valid alternatives."""
 
 
 class Address(NamedTuple):
@@ -154,10 +154,11 @@ class Address(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """A request for files in `folder`, an absolute path.
+    """A request for the files in `folder`, an absolute path.
 
-    `advertised` contains an address for each broker, `hosts` additional names and addresses of the machines,
-    `users` all users except admin. With `everywhere`, brokers listen on all interfaces instead of 127.0.0.1.
+    `advertised` contains an address for each broker, `hosts` the machines' additional names and addresses,
+    and `users` all users except admin. With `everywhere`, brokers listen on all interfaces instead of
+    127.0.0.1.
     """
 
     folder: PurePath
@@ -170,8 +171,8 @@ class Wish(NamedTuple):
 
 
 class Provision(NamedTuple):
-    """The generated files. `files` contains contents by path, `clients` the directories of client files by
-    user, `servers` the brokers' settings files.
+    """The generated files. `files` maps paths to contents, `clients` maps users to the directories of their
+    client files, and `servers` contains the paths of the brokers' settings files.
     """
 
     files: dict[PurePath, bytes]
@@ -181,7 +182,7 @@ class Provision(NamedTuple):
 
 
 def checked_host(host: str) -> str:
-    """A name or address that is valid in a certificate, in ASCII. Raises WishError."""
+    """Return a name or address in ASCII that is valid in a certificate. Raises WishError."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -249,7 +250,7 @@ def _credentials(passwords: dict[str, str]) -> Users:
 
 
 def _pair(issued: Issued) -> bytes:
-    """Key and certificate in one file, as required by Kafka."""
+    """Return the key and the certificate as one file, as Kafka requires."""
     return issued.key + issued.certificate
 
 
@@ -300,8 +301,8 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
 
 
 class Access(NamedTuple):
-    """The connection data of one user. `authority` is the certificate to trust, in PEM; `folder` is the
-    future directory of the files, including the certificate as ca.pem.
+    """The connection data of one user. `authority` is the certificate to trust, as PEM; `folder` is the
+    directory in which the files will be, including the certificate as ca.pem.
     """
 
     bootstrap: str
@@ -312,7 +313,7 @@ class Access(NamedTuple):
 
 
 def client_files(access: Access) -> dict[str, str]:
-    """Text by file name, for every supported kind of client."""
+    """Return the contents of the client files by name, for every supported kind of client."""
     return {
         "ca.pem": access.authority,
         "client.properties": _java(access),
@@ -326,7 +327,7 @@ def client_files(access: Access) -> dict[str, str]:
 
 
 def jaas(user: str, password: str) -> str:
-    """The setting sasl.jaas.config. Name and password must not contain quotation marks or backslashes."""
+    """Return the setting sasl.jaas.config. The values must not contain quotation marks or backslashes."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     return f'{module} required username="{user}" password="{password}";'
 
@@ -338,7 +339,7 @@ def _java(access: Access) -> str:
         "sasl.mechanism": MECHANISM,
         "sasl.jaas.config": jaas(access.user, access.password),
         "ssl.truststore.type": "PEM",
-        # Include the certificate, so that the file can be copied to other machines.
+        # Include the certificate in the settings, so that the file can be copied to other machines.
         "ssl.truststore.certificates": access.authority,
     }
     about = (
@@ -444,7 +445,7 @@ def _spark(access: Access) -> str:
         "kafka.sasl.mechanism": MECHANISM,
         "kafka.sasl.jaas.config": jaas(access.user, access.password),
         "kafka.ssl.truststore.type": "PEM",
-        # Include the certificate, because executors on other machines do not have the file.
+        # Include the certificate in the options, because executors on other machines do not have the file.
         "kafka.ssl.truststore.certificates": access.authority,
     }
     lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())

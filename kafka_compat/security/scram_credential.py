@@ -1,4 +1,4 @@
-"""A SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
+"""SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ITERATIONS_MAX: Final = 16384
 
 
 class Credential(NamedTuple):
-    """StoredKey and ServerKey of RFC 5802, from which the password can only be guessed."""
+    """StoredKey and ServerKey of RFC 5802. The password cannot be derived from them, only guessed."""
 
     salt: bytes
     stored_key: bytes
@@ -22,12 +22,12 @@ class Credential(NamedTuple):
     iterations: int
 
     def __repr__(self) -> str:
-        """Text without the keys, because it may be logged."""
+        """Return a text without the keys, because it may be logged."""
         return f"Credential(iterations={self.iterations})"
 
 
 def from_salted(salted_password: bytes, salt: bytes, iterations: int, mechanism: str) -> Credential:
-    """The credential of a salted password."""
+    """Return the credential for a salted password."""
     digest = MECHANISMS[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     server_key = hmac.digest(salted_password, b"Server Key", digest)
@@ -35,13 +35,13 @@ def from_salted(salted_password: bytes, salt: bytes, iterations: int, mechanism:
 
 
 def from_password(password: str, salt: bytes, iterations: int, mechanism: str) -> Credential:
-    """The credential of a password; takes a few ms."""
+    """Return the credential for a password. Takes a few ms."""
     salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism], password.encode(), salt, iterations)
     return from_salted(salted, salt, iterations, mechanism)
 
 
 def encode(credential: Credential) -> str:
-    """The format stored under /config/users."""
+    """Return the text stored under /config/users."""
     parts = {
         "salt": credential.salt,
         "stored_key": credential.stored_key,
@@ -52,7 +52,7 @@ def encode(credential: Credential) -> str:
 
 
 def decode(text: str) -> Credential:
-    """The inverse of `encode`. Raises ValueError."""
+    """Parse the text stored under /config/users. Raises ValueError."""
     parts = dict(part.strip().split("=", 1) for part in text.split(","))
     try:
         salt, stored_key, server_key = (

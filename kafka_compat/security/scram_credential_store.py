@@ -1,7 +1,7 @@
 """SCRAM credentials of users in the metadata store (KIP-554): listing, validation and changes.
 
-Credentials are stored as in Kafka, beside the user's quotas under /config/users; users.py caches them for
-logins. The store receives no passwords, only values derived from passwords.
+Credentials are stored as in Kafka, next to the user's quotas under /config/users; users.py caches them for
+logins. The store contains no passwords, only values derived from passwords.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Deletion(NamedTuple):
-    """Delete the credential of one mechanism."""
+    """A deletion of a user's credential for one mechanism."""
 
     user: str
     mechanism: int
 
 
 class Upsertion(NamedTuple):
-    """Set the credential of one mechanism."""
+    """A new credential of a user for one mechanism."""
 
     user: str
     mechanism: int
@@ -45,7 +45,7 @@ class Upsertion(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The iterations by mechanism of one user, or an error."""
+    """One user's number of iterations for each mechanism, or an error."""
 
     user: str
     iterations: dict[int, int]
@@ -60,7 +60,7 @@ class ScramCredentials:
         self._on_changed = on_changed
 
     async def describe(self, users: Sequence[str] | None) -> list[Listed]:
-        """Describe these users, or all users with credentials if none are named."""
+        """Describe these users, or all users with credentials if `users` is empty or None."""
         if not users:
             listed = []
             for name in sorted(unquote(node) for node in await self._nodes()):
@@ -94,7 +94,7 @@ class ScramCredentials:
     async def alter(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> dict[str, KafkaError | None]:
-        """Change users. Return None for each changed user, or the reason why the user is unchanged."""
+        """Change users' credentials. Return, for each user, None or the reason why nothing was changed."""
         users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:
@@ -107,7 +107,7 @@ class ScramCredentials:
                     )
                 outcomes[user] = None
             except KafkaError as error:
-                # Break the cycle: the traceback refers to this frame, which refers to the outcomes.
+                # Break a reference cycle: the traceback refers to this frame, which refers to the outcomes.
                 outcomes[user] = error.with_traceback(None)
         return outcomes
 

@@ -1,9 +1,9 @@
-"""OpenSSL contexts of one listener, built from its settings: for its server side and for connections to other
-brokers.
+"""OpenSSL contexts of one listener, built from its settings: for its server side, and for connections to
+other brokers.
 
-TLS 1.2 is the minimum. Certificates are verified on each connection: TLS 1.3 session resumption is disabled,
-so that no session outlives an expired or replaced certificate. Certificates can be replaced while a listener
-runs only as KIP-226 and KIP-978 allow. Imported only if a listener has TLS.
+TLS 1.2 is the minimum. Certificates are verified for each connection: TLS 1.3 session resumption is disabled,
+so that no session outlives an expired or replaced certificate. While a listener runs, its certificates can be
+replaced only as allowed by KIP-226 and KIP-978. This module is imported only if a listener uses TLS.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _WARNED_BEFORE: Final = timedelta(days=30)
 class TlsContext:
     """The keys, certificates and contexts of one listener, from its files at the time of creation.
 
-    A context serves any number of connections, which keep their context after a replacement.
+    A context serves any number of connections. After its replacement, existing connections keep it.
     """
 
     def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
-        """Read the files. `between_brokers` tests that the listener's client side can connect to its server
-        side. Raises ConfigError.
+        """Read the files. With `between_brokers`, test that the listener's client side can connect to its
+        server side. Raises ConfigError.
         """
         self.settings = settings
         self._between_brokers = between_brokers
@@ -73,24 +73,24 @@ class TlsContext:
 
     @cached_property
     def client(self) -> ssl.SSLContext:
-        """The context for connections to other brokers; pass the dialed host as `server_hostname`. Raises
-        ConfigError.
+        """The context for connections to other brokers. The dialed host must be passed as `server_hostname`.
+        Raises ConfigError.
         """
         return self.client_for(self.settings.verify_host_name)
 
     def client_for(self, verify_host_name: bool) -> ssl.SSLContext:
-        """Like `client`, with or without host name verification. Raises ConfigError."""
+        """Return a client context, with or without verification of host names. Raises ConfigError."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = verify_host_name
         self._trust(context)
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """The negotiated cipher suite if it is not in ssl.cipher.suites, so that the connection must be
-        closed; else None.
+        """Return the negotiated cipher suite if it is not in ssl.cipher.suites, so that the connection must
+        be closed, or None.
 
-        Python before 3.15 cannot restrict TLS 1.3 suites, so OpenSSL negotiates its first suite that the
-        client supports.
+        Python before 3.15 cannot restrict TLS 1.3 suites, and OpenSSL negotiates the first of its suites that
+        the client supports.
         """
         agreed = connection.cipher()
         if not self.settings.cipher_suites or agreed is None or agreed[0] in self.settings.cipher_suites:
@@ -98,13 +98,13 @@ class TlsContext:
         return agreed[0]
 
     def changed(self) -> bool:
-        """Whether a file was written after the creation of this object, by modification time, as in Kafka."""
+        """Return whether a file has a different modification time than when this object was created."""
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """The context for new connections, with the stores in these settings read from the files; this object
-        if nothing changed. Other settings take effect after a restart. Raises ConfigError if the new stores
-        are invalid; by Kafka's rules for running listeners (KIP-226), this object then remains in use.
+        """Return the context for new connections, with the stores in these settings read from the files, or
+        this object if nothing has changed. All other settings take effect after a restart. Raises ConfigError
+        if the new stores are invalid or, by Kafka's rules (KIP-226), not allowed while the listener runs.
         """
         settings = self.settings._replace(
             key_store=settings.key_store, trust_store=settings.trust_store, own=settings.own
@@ -125,7 +125,7 @@ class TlsContext:
         context.minimum_version = _VERSIONS[settings.protocols[0]]
         context.maximum_version = _VERSIONS[settings.protocols[-1]]
         context.options |= ssl.OP_NO_RENEGOTIATION
-        # As in Java, trust every certificate in the trust store, self-signed or not.
+        # As in Java, trust every certificate in the trust store, whether or not it is self-signed.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if settings.cipher_suites:
             self._choose_suites(context)
@@ -196,7 +196,7 @@ class TlsContext:
 
 def check_handshake(server: TlsContext, client: TlsContext) -> None:
     """Raise ConfigError unless the client side of one context can connect to the server side of the other, as
-    required between brokers. Host names are not verified.
+    brokers require. Host names are not verified.
     """
     try:
         _shake_hands(server.server, client)
@@ -246,7 +246,7 @@ def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) ->
 
 
 def _stamps(settings: TlsSettings) -> tuple[object, ...]:
-    """Values that change when a file is written."""
+    """Return values that change when a file is written."""
     stores: Sequence[str | None] = (
         settings.key_store.location if settings.key_store else None,
         settings.trust_store.location if settings.trust_store else None,
@@ -268,7 +268,7 @@ def _place_of_keys(settings: TlsSettings) -> str:
 
 
 def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
-    """Convert an error to a ConfigError with the setting's name and a file's path, without secrets."""
+    """Convert an error to a ConfigError with the setting's name and the file's path, without secrets."""
     store = settings.trust_store if "truststore" in error.setting else settings.key_store
     location = store.location if store else None
     if error.setting.endswith(".location"):
@@ -279,8 +279,8 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """A path from which OpenSSL can read `content` once: in memory on Linux; elsewhere a file that only this
-    user can read and that is deleted immediately.
+    """Yield a path from which OpenSSL can read `content` once. On Linux, it is in memory; elsewhere, it is a
+    file that only this user can read and that is deleted immediately.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)
@@ -302,8 +302,9 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
 
 
 def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
-    """Raise ConfigError if a listener may not replace `old` with `new`: for a different subject without
-    ssl.allow.dn.changes, fewer host names without ssl.allow.san.changes, and added stores.
+    """Raise ConfigError if `new` must not replace `old`. Neither a key store nor a trust store may be added,
+    and a key store must not be removed. The subjects may change only with ssl.allow.dn.changes, host names
+    may be removed only with ssl.allow.san.changes, and the number of keys may change only with both.
     """
     if old.keys and not new.keys:
         what = "remove the SSL keystore from an existing listener for which a keystore was configured"

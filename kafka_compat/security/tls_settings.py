@@ -1,4 +1,4 @@
-"""The TLS settings of one listener: Kafka's ssl.* settings, with all checks that require no files."""
+"""TLS settings of one listener: Kafka's ssl.* settings, with all checks that do not require files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JAVA_STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS")
 
 
 class Secret(str):
-    """A password or private key, hidden in all text representations."""
+    """A password or private key, which is hidden in all text representations."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Secret(str):
 
 
 class KeyStoreSettings(NamedTuple):
-    """The location of this side's private key and certificates: a file, or (PEM) the settings."""
+    """The location of this side's private key and certificates: a file, or the settings themselves (PEM)."""
 
     type: str
     location: str | None
@@ -40,7 +40,7 @@ class KeyStoreSettings(NamedTuple):
 
 
 class TrustStoreSettings(NamedTuple):
-    """The location of the trusted certificates: a file, or (PEM) the settings."""
+    """The location of the trusted certificates: a file, or the settings themselves (PEM)."""
 
     type: str
     location: str | None
@@ -49,12 +49,12 @@ class TrustStoreSettings(NamedTuple):
 
 
 class TlsSettings(NamedTuple):
-    """TLS of one listener, and of brokers that connect to it.
+    """TLS settings of one listener, and of brokers that connect to it.
 
-    An unset `key_store` (None) means no certificate, an unset `trust_store` the system's authorities.
-    `protocols` is a subset of SUPPORTED, in that order. `cipher_suites` contains OpenSSL's names; if empty,
-    OpenSSL chooses. `verify_host_name` is for the client side. `own` contains the names of the settings
-    configured for this listener alone.
+    If `key_store` is None, no certificate is presented; if `trust_store` is None, the system's authorities
+    are trusted. `protocols` is a subset of SUPPORTED, in the same order. `cipher_suites` contains OpenSSL's
+    names; if it is empty, OpenSSL chooses. `verify_host_name` applies to the client side. `own` contains the
+    names of the settings configured for this listener alone.
     """
 
     listener_name: str
@@ -71,7 +71,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
-        """The TLS settings of this listener. Raises ConfigError, with Kafka's message if one exists."""
+        """Return the TLS settings of this listener. Raises ConfigError, with Kafka's message if it exists."""
         settings = config.for_listener(listener.name)
         return cls(
             listener.name,
@@ -88,7 +88,7 @@ class TlsSettings(NamedTuple):
         )
 
     def named(self, setting: str) -> str:
-        """The name under which the value was configured, for messages: `ssl.X` or `listener.name.L.ssl.X`."""
+        """Return the configured name of a setting, for messages: `ssl.X` or `listener.name.L.ssl.X`."""
         return f"listener.name.{self.listener_name.lower()}.{setting}" if setting in self.own else setting
 
 
@@ -131,7 +131,7 @@ def _key_store(settings: ListenerConfig) -> KeyStoreSettings | None:
 
 
 def _key_store_problems(store: KeyStoreSettings) -> Iterator[tuple[str, str]]:
-    """Errors in the settings, in Kafka's order and wording."""
+    """Yield the errors in the key store settings, in Kafka's order and wording."""
     has_key, has_chain = store.key is not None, store.certificate_chain is not None
     has_location, has_password = store.location is not None, store.password is not None
     pem = store.type == "PEM"
@@ -167,7 +167,7 @@ def _trust_store(settings: ListenerConfig) -> TrustStoreSettings | None:
 
 
 def _trust_store_problems(store: TrustStoreSettings) -> Iterator[tuple[str, str]]:
-    """Like `_key_store_problems`."""
+    """Yield the errors in the trust store settings, in Kafka's order and wording."""
     has_certificates, has_location = store.certificates is not None, store.location is not None
     pem, has_password = store.type == "PEM", store.password is not None
     if has_certificates and not pem:
@@ -188,14 +188,14 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Ignore the case of types, as Java does, except for Kafka's type PEM.
+    # Like Java, ignore the case of types, except for Kafka's type PEM.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
 
 
 def _client_auth(settings: ListenerConfig, security_protocol: str) -> ClientAuth:
-    """On SASL_SSL, client certificates are requested only by the listener's own setting (KIP-684)."""
+    """Return the effective ssl.client.auth. SASL_SSL listeners use only their own setting (KIP-684)."""
     if security_protocol == "SASL_SSL" and not settings.is_own("ssl.client.auth"):
         if settings.str("ssl.client.auth") != _DEFAULT_CLIENT_AUTH:
             log.warning(
@@ -213,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Like Java, enable all protocols of the ssl.protocol context, up to the named version.
+        # Like Java, enable all supported versions up to ssl.protocol.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:

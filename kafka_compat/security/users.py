@@ -21,14 +21,14 @@ _NOTHING: Mapping[str, Credential] = {}
 
 
 class Users:
-    """The users with credentials."""
+    """The users that have credentials."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._credentials: dict[str, Mapping[str, Credential]] = {}
 
     def credential(self, name: str, mechanism: str) -> Credential | None:
-        """The user's credential for a mechanism; None if there is none."""
+        """Return the user's credential for a mechanism, or None."""
         return self._credentials.get(name, _NOTHING).get(mechanism)
 
     async def load(self) -> None:
@@ -38,7 +38,7 @@ class Users:
         await asked_for_all(users, self._reread, _READS_AT_ONCE)
 
     async def changed(self, entity_path: str) -> None:
-        """Reload the user of a notice, `users/U`; other notices are ignored."""
+        """Reload the user named by a notice (`users/U`). Other notices are ignored."""
         kind, _, node = entity_path.partition("/")
         if kind == "users" and node != znodes.DEFAULT_ENTITY and "/" not in node:
             await self._reread(node)
@@ -58,7 +58,7 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # Do not log the text, because passwords could be tested against it.
+                    # Do not log the stored text, because passwords could be guessed from it.
                     log.error("User %r cannot log in with %s: %s is malformed", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials

@@ -14,7 +14,7 @@ VERSION: Final = 1
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """The snapshot as JSON. null means unknown."""
+    """Return the snapshot as JSON, in which null means unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),
@@ -31,12 +31,12 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
 
 
 def failure(text: str) -> dict[str, Any]:
-    """The output if no broker could be reached."""
+    """Return the output for the case that no broker can be reached."""
     return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
 
 
 def timestamp(time_ms: int) -> str:
-    """The time in UTC, in ISO 8601."""
+    """Return the time in UTC, in ISO 8601."""
     seconds, left_ms = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{left_ms:03}Z"
 

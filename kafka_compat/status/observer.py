@@ -29,12 +29,12 @@ _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 12, "2.7"),
     (ApiKey.FETCH, 11, "2.3-2.6"),
 )
-"""An API, a version of it, and the release that introduced this version."""
+"""APIs with a version and the releases that introduced it, the newest first."""
 _OLDER: Final = "<2.3"
 
 
 def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
-    """The newest Kafka release whose API versions a broker supports."""
+    """Return the newest Kafka release whose API versions a broker supports."""
     for key, version, release in _NEWEST_FIRST:
         if versions.get(key, (0, -1))[1] >= version:
             return release
@@ -42,7 +42,7 @@ def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
 
 
 def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
+    """Return whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
     return ApiKey.DESCRIBE_QUORUM in versions
 
 
@@ -61,7 +61,7 @@ class Unreachable(Exception):
 
 
 class Observer:
-    """Takes snapshots over persistent connections. Blocking and single-threaded."""
+    """Client that takes snapshots over persistent connections. Blocking and single-threaded."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Create an observer without connections."""
@@ -103,7 +103,7 @@ class Observer:
     # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """Return the response of a broker; None on failure, with the reason in the snapshot."""
+        """Return the response of a broker. On failure, add the reason to the snapshot, and return None."""
         if node_id in self._faults:
             return None
         try:
@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """The newest version of an API that a broker and this client support, or -1."""
+        """Return the newest version of an API that a broker and this client support, or -1."""
         if node_id in self._faults:
             return -1
         try:
@@ -134,7 +134,7 @@ class Observer:
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
-        """Reasons why each address does not respond, or has no brokers."""
+        """Maps each address to the reason why it does not respond or lists no brokers."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Omit duplicates, because brokers may have the addresses in bootstrap.servers.
+                # Omit addresses in bootstrap.servers that the metadata contains as well.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -153,7 +153,7 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """Like `ask`, for all topics, without creating any."""
+        """Return a broker's metadata of all topics, without creating topics; None on failure."""
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -163,7 +163,6 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        """The API versions of a broker; None if it does not respond."""
         # Send a request with retries first, because a persistent connection may have been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
@@ -238,7 +237,7 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas that reassignments add. Queried only if replicas seem to be missing."""
+        """Return the replicas that reassignments add. Queried only if replicas seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
@@ -291,7 +290,6 @@ class Observer:
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
-    """Maps each broker to the partitions that it leads, by topic."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
@@ -315,6 +313,8 @@ def _reason(error: Exception) -> str:
         return "no response in time"
     if isinstance(error, KafkaError):
         return f"{error.code.name}: {error}" if str(error) else error.code.name
+    if isinstance(error, ConnectionRefusedError):
+        return "Connection refused, nothing listens there"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
@@ -331,8 +331,8 @@ _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """All groups by name, with committed offsets; and the brokers that do not serve their groups, with the
-    error.
+    """Return all groups by name, with their committed offsets, and the brokers that do not serve their
+    groups, with the errors.
     """
     found: dict[str, Group] = {}
     unserved = []
@@ -353,7 +353,6 @@ def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group],
 
 
 def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Add state and members of groups."""
     newer = [each.group_id for each in groups.values() if each.type.lower() == _NEW_PROTOCOL]
     classic = [each.group_id for each in groups.values() if each.type.lower() in _CLASSIC]
     answers = [
@@ -376,7 +375,6 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
 
 
 def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """Committed offsets of consumer groups."""
     names = [each.group_id for each in groups.values() if each.protocol_type in ("", CONSUMERS)]
     for group_id, code, topics in _committed(observer, node_id, names):
         group = groups[group_id]
@@ -394,7 +392,6 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-    """Group, error code and topics of each response."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:

@@ -16,6 +16,7 @@ from kafka_compat.status.units import counted, size
 USABLE_MIN: Final = 0.05
 """A volume with a smaller share of usable bytes counts as nearly full."""
 
+_STATES: Final = {"down": "is down", "unreachable": "cannot be reached from here"}
 _NAMED_MAX: Final = 5
 _NUMBERS_MAX: Final = 8
 _NAME_MAX: Final = 40
@@ -33,7 +34,7 @@ class Problem(NamedTuple):
 
 
 def problems(snapshot: Snapshot) -> list[Problem]:
-    """All problems; each partition is listed only under its worst problem."""
+    """Return all problems. Each partition is listed only under its worst problem."""
     return [
         *_brokers(snapshot),
         *_controller(snapshot),
@@ -52,19 +53,23 @@ def _brokers(snapshot: Snapshot) -> Iterator[Problem]:
         )
         where = f" at {broker.address}" if broker.address else ""
         has = f"; it has {counted(replicas, 'replica')}" if replicas else ""
-        text = f"broker {broker.broker_id}{where} is down: {broker.fault}{has}"
+        text = f"broker {broker.broker_id}{where} {_STATES[broker.state]}: {broker.fault}{has}"
         yield Problem("broker-not-up", text, (str(broker.broker_id),))
 
 
 def _controller(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.is_kraft:
         return
-    up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
-    if snapshot.controller_id is None:
+    controller_id = snapshot.controller_id
+    if controller_id is None:
         yield Problem("no-controller", "no controller: topics and leaders cannot change", ())
-    elif snapshot.controller_id not in up:
-        text = f"the controller, broker {snapshot.controller_id}, is down: topics and leaders cannot change"
-        yield Problem("no-controller", text, (str(snapshot.controller_id),))
+        return
+    state = {broker.broker_id: broker.state for broker in snapshot.brokers}.get(controller_id, "down")
+    if state != "up":
+        provided = "if no broker can reach it either, " if state == "unreachable" else ""
+        text = f"the controller, broker {controller_id}, {_STATES[state]}: {provided}topics and leaders "
+        text += "cannot change"
+        yield Problem("no-controller", text, (str(controller_id),))
 
 
 # --- partitions
@@ -98,7 +103,7 @@ def _by_topic(snapshot: Snapshot, is_wrong: Callable[[Topic, Partition], bool]) 
 
 
 def _places(found: dict[str, list[Partition]]) -> str:
-    """`2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
+    """Return `2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
     number = sum(map(len, found.values()))
     have = "has" if number == 1 else "have"
     if len(found) == 1:
@@ -107,7 +112,7 @@ def _places(found: dict[str, list[Partition]]) -> str:
 
 
 def _numbers(found: dict[str, list[Partition]]) -> str:
-    """The partitions of a single topic."""
+    """List the partitions if all of them belong to one topic."""
     if len(found) > 1:
         return ""
     (partitions,) = found.values()
@@ -116,11 +121,11 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """Brokers that are down and could become leader again: the last in-sync replicas."""
+    """List the brokers that are down and could become leader again: the last in-sync replicas."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
-    return f"; {_ids(awaited)} can become leader again once up" if awaited else ""
+    return f"; {_ids(awaited)} can become leader again once available" if awaited else ""
 
 
 def _out_of_sync(found: dict[str, list[Partition]]) -> str:
@@ -178,7 +183,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first subjects that fit on a line, and the number of hidden subjects."""
+    """List the first subjects that fit on a line, and the number of hidden subjects."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -47,11 +47,11 @@ class Section(NamedTuple):
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
     left_out: Callable[[int], str]
-    """The line that replaces hidden rows, by the number shown."""
+    """Function that returns the line that replaces hidden rows, given the number of rows shown."""
 
 
 class View(NamedTuple):
-    """A snapshot with the data shown beside it. `stale` is the reason why no newer snapshot exists."""
+    """A snapshot with the data shown next to it. `stale` is the reason why no newer snapshot exists."""
 
     snapshot: Snapshot | None
     problems: Sequence[Problem] = ()
@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """The screen, with at most `rows` of each table; None: as many as fit, or ROWS without a terminal."""
+    """Draw the screen, with at most `rows` per table (None: as many as fit, or ROWS without a terminal)."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """The number of rows for each table, given the available lines. Tables get rows in turn, as long as the
-    rows fit together with the column titles and the lines that count hidden rows.
+    """Return the number of rows for each table, given the available lines. Tables get rows in turn, as long
+    as the rows fit together with the column titles and the lines that count hidden rows.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape names chosen by clients, which must not move the cursor or change the text direction."""
+    """Escape special characters, which could move the cursor, in names chosen by clients."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
@@ -152,10 +152,10 @@ def _time(time_ms: int) -> str:
 
 
 def _brokers(snapshot: Snapshot) -> Section:
-    away = sum(not broker.is_up for broker in snapshot.brokers)
     heading = _heading("BROKERS", f"{len(snapshot.brokers):,}")
-    if away:
-        heading.append(f", {away:,} down", _BAD)
+    for state in ("down", "unreachable"):
+        if away := sum(broker.state == state for broker in snapshot.brokers):
+            heading.append(f", {away:,} {state}", _BAD)
     if snapshot.is_kraft:
         heading.append(", KRaft mode", _FAINT)
     leads: dict[int, int] = {}
@@ -169,7 +169,7 @@ def _brokers(snapshot: Snapshot) -> Section:
 
     def row(broker: Broker) -> list[Text]:
         is_controller = broker.broker_id == snapshot.controller_id
-        state = Text("up", _GOOD) if broker.is_up else Text("down", _BAD)
+        state = Text(broker.state, _GOOD if broker.is_up else _BAD)
         if is_controller:
             state.append(", controller", "" if broker.is_up else _BAD)
         return [
@@ -371,7 +371,7 @@ def _section(section: Section, shown: int, width: int) -> Iterable[RenderableTyp
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """The width of each column: flexible columns share the remaining space."""
+    """Return the width of each column. Flexible columns share the remaining space."""
     found = [
         max([cell_len(column.title), *(row[index].cell_len for row in rows)])
         for index, column in enumerate(columns)

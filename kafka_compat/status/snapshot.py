@@ -30,8 +30,13 @@ class Broker(NamedTuple):
         return self.fault is None
 
     @property
+    def state(self) -> str:
+        """`up`; `unreachable` if the cluster lists the broker, but it does not respond; otherwise `down`."""
+        return "up" if self.is_up else "down" if self.host is None else "unreachable"
+
+    @property
     def address(self) -> str | None:
-        """`host:port`."""
+        """The address as `host:port`."""
         return None if self.host is None else f"{self.host}:{self.port}"
 
 
@@ -55,7 +60,7 @@ class LogDir(NamedTuple):
 
     @classmethod
     def of(cls, broker_id: int, result: Any) -> Self:
-        """A log directory from a DescribeLogDirs response."""
+        """Create a log directory from a DescribeLogDirs response."""
         return cls(
             broker_id,
             result.log_dir,
@@ -84,16 +89,16 @@ class Partition(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """As kafka-topics counts: replicas that a reassignment is adding do not count as missing."""
+        """Whether replicas, except replicas that a reassignment is adding, are out of sync."""
         return len(self.isr) < len(self.replicas) - len(self.adding)
 
     @property
     def records(self) -> int | None:
-        """The number of offsets. Exceeds the number of records if compacted or transactional."""
+        """The number of offsets, which exceeds the number of records after compaction or transactions."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """Whether the partition is under min ISR, as in kafka-topics: also if it has no leader."""
+        """Return whether the partition is under min ISR, which includes partitions without a leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 
@@ -120,17 +125,17 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """The sum over partitions that report their offsets."""
+        """The number of records, summed over the partitions that report their offsets."""
         return total(each.records for each in self.partitions)
 
     @property
     def size_bytes(self) -> int | None:
-        """The size of one copy."""
+        """The size of one copy of all partitions."""
         return total(each.size_bytes for each in self.partitions)
 
     @property
     def disk_bytes(self) -> int | None:
-        """The size of all copies."""
+        """The size of all copies of all partitions."""
         return total(each.disk_bytes for each in self.partitions)
 
     @property
@@ -152,7 +157,7 @@ class Position(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Records not committed yet, as in kafka-consumer-groups."""
+        """Number of records that are not committed yet, as in kafka-consumer-groups."""
         return records_behind(self.committed, self.end)
 
 
@@ -186,9 +191,9 @@ class Group(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. `is_kraft`: the controllers are a
-    quorum, which brokers do not report. `unserved` contains brokers that do not serve their groups, with
-    Kafka's error name; `missing` describes unknown data.
+    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. With `is_kraft`, the controllers
+    are a quorum, which brokers do not report. `unserved` contains brokers that do not serve their groups,
+    with Kafka's error name; `missing` describes unknown data.
     """
 
     time_ms: int
@@ -215,13 +220,13 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None if all are unknown."""
+    """Return the sum of the known values, or None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def rates(before: Snapshot | None, now: Snapshot) -> Rates | None:
-    """Rates between two snapshots; None without an earlier one."""
+    """Compute the rates between two snapshots. Return None without an earlier snapshot."""
     if before is None or now.taken_at_s <= before.taken_at_s:
         return None
     seconds = now.taken_at_s - before.taken_at_s

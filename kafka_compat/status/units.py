@@ -9,7 +9,7 @@ _STEP: Final = 1024
 
 
 def size(size_bytes: float) -> str:
-    """`1.5 MiB`; whole bytes below a KiB."""
+    """Format a size, such as `1.5 MiB`. Sizes below one KiB are whole bytes."""
     value = float(size_bytes)
     for unit in _UNITS:
         # Use 1.0 of the next unit rather than 1024.0.
@@ -20,10 +20,10 @@ def size(size_bytes: float) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """`1 replica`, `1,234 replicas`."""
+    """Format a count, such as `1 replica` or `1,234 replicas`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def rate(per_second: float) -> str:
-    """A number per second, with a decimal digit only if it is small."""
+    """Format a rate per second. Only small rates have a decimal digit."""
     return f"{per_second:,.0f}" if per_second >= 10 or per_second == int(per_second) else f"{per_second:.1f}"

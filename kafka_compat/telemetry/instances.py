@@ -40,7 +40,7 @@ _COMPRESSIONS: Final = frozenset(CompressionType)
 
 
 class Push(NamedTuple):
-    """The fields of a PushTelemetry request besides the metrics."""
+    """The fields of a PushTelemetry request other than the metrics."""
 
     subscription_id: int
     terminating: bool
@@ -114,7 +114,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Returns the id (a new id for NOBODY) and its subscription."""
+        """Process GetTelemetrySubscriptions. Return the id (a new id for NOBODY) and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -128,7 +128,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """Process PushTelemetry. Returns the instance (None: reserved id), and whether to accept its push."""
+        """Process PushTelemetry. Return the instance (None: reserved id), and whether to accept its push."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)
@@ -166,7 +166,6 @@ class ClientInstances:
         return known
 
     def _forget_silent(self, now_ms: int) -> None:
-        """Remove a few of the instances that were silent longest."""
         for _ in range(2):
             if not self._known:
                 return

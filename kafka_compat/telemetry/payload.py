@@ -27,11 +27,11 @@ _NAME_MAX: Final = 200
 _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
-"""Characters of all labels of a series."""
+"""Maximum number of characters of all labels of a series."""
 _AROUND: Final = 4
 """Characters added to a label name and value: `="",`."""
 _FIELDS_MAX: Final = 250_000
-"""Maximum number of Protobuf fields. A series with three labels has some twenty."""
+"""Maximum number of Protobuf fields. A series with three labels has about twenty fields."""
 _DELTA: Final = 1
 """Delta in OTLP's AggregationTemporality."""
 
@@ -119,7 +119,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _samples(metric: Metric) -> Iterator[Sample | None]:
-    """The samples of a metric, with None for unsupported samples."""
+    """Yield the samples of a metric, and None for unsupported samples."""
     kind = metric.WhichOneof("data")
     if kind is None:
         return
@@ -140,8 +140,8 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """The Prometheus name of a metric. Names other than Kafka's get the prefix `client_`, so that clients
-    cannot add samples to the broker's families.
+    """Return the Prometheus name of a metric. Names other than Kafka's get the prefix `client_`, so that
+    clients cannot add samples to the broker's families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):
@@ -166,7 +166,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
 
 
 def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
-    """Labels in the order of their names. Long values are truncated; labels that exceed `text_max` characters
+    """Return the labels sorted by name. Long values are truncated; labels that exceed `text_max` characters
     in total are omitted.
     """
     found: Pairs = ()
@@ -178,7 +178,6 @@ def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
 
 
 def _length(labels: Pairs) -> int:
-    """The length of labels as text."""
     return sum(len(name) + len(value) + _AROUND for name, value in labels)
 
 
@@ -249,5 +248,4 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 @cache
 def _messages_in(kind: Descriptor) -> dict[int, Descriptor]:
-    """The message fields, by number."""
     return {field.number: field.message_type for field in kind.fields if field.message_type is not None}

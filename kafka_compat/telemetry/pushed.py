@@ -28,11 +28,11 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 _SHARE_OF_ONE: Final = 10
 
 Series = tuple[str, "Pairs"]
-"""The name of a metric family, and labels."""
+"""The name of a metric family, and the labels."""
 
 
 def has_otlp() -> bool:
-    """Whether the OTLP package is installed (the `telemetry` and `otel` extras)."""
+    """Return whether the OTLP package is installed (the `telemetry` and `otel` extras)."""
     return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
@@ -73,7 +73,7 @@ class PushedMetrics:
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """Store the push of a client. Its metrics are current for this time."""
+        """Store the push of a client. Its metrics are current for `shown_for_ms`."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)
@@ -131,5 +131,5 @@ class PushedMetrics:
             self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
-        """The clients with current metrics."""
+        """Return the clients with current metrics."""
         return list(self._clients.values())

@@ -22,7 +22,7 @@ def _path(name: str) -> str:
 
 
 async def resource_names(store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-    """The sorted names of all resources; `watch` is called at the next change. Raises MetadataStoreError."""
+    """Return the sorted names of all resources. The next change calls `watch`. Raises MetadataStoreError."""
     try:
         if watch is not None:
             await store.get(znodes.CLIENT_METRICS, watch)
@@ -32,7 +32,7 @@ async def resource_names(store: MetadataStore, watch: stores.Watch | None = None
 
 
 async def resource_settings(store: MetadataStore, name: str) -> dict[str, str]:
-    """The settings of a resource, empty if it does not exist. Raises MalformedNode, MetadataStoreError."""
+    """Return the settings of a resource, if it exists. Raises MalformedNode or MetadataStoreError."""
     return await stored_settings(store, _path(name))
 
 

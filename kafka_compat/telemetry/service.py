@@ -52,7 +52,7 @@ class ClientTelemetry:
     # --- subscriptions
 
     async def ready(self) -> None:
-        """Load the subscriptions if necessary; use none while the store is unavailable."""
+        """Load the subscriptions if necessary. While the store is unavailable, there are no subscriptions."""
         if self._has_started:
             return
         async with self._starting:
@@ -117,7 +117,7 @@ class ClientTelemetry:
 
 
 def _identity(instance_id: UUID, client: Client) -> tuple[Pairs, Pairs]:
-    """The labels of all metrics of a client, and the labels added to its client-identity sample."""
+    """Return the labels of all metrics of a client, and the labels added to its client-identity sample."""
     values = (
         client.client_id or "",
         znodes.encode_topic_id(instance_id),

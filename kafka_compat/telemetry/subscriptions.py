@@ -34,15 +34,15 @@ KEYS: Final = {
 """Client-metrics settings, by name."""
 
 ABOUT: Final = {
-    INTERVAL_MS: "How often clients push: milliseconds, from 100 to 3600000.",
-    MATCH: "Which clients are asked: selector=regular expression, all of which must match; all clients where "
-    "it is empty.",
-    METRICS: "Prefixes of the names of the metrics that are pushed; * for all.",
+    INTERVAL_MS: "Interval in milliseconds at which clients push, from 100 to 3600000.",
+    MATCH: "Clients that push: a list of selector=regular expression, all of which must match. Empty: "
+    "all clients.",
+    METRICS: "Name prefixes of the metrics that clients push; * for all metrics.",
 }
 
 
 class Client(NamedTuple):
-    """The attributes of a client besides its instance id, by the names of selectors."""
+    """The attributes of a client other than its instance id, by the names of selectors."""
 
     client_id: str | None
     client_software_name: str
@@ -63,7 +63,7 @@ class Subscription(NamedTuple):
     patterns: Mapping[str, re.Pattern[str]]
 
     def matches(self, instance_id: UUID, client: Client) -> bool:
-        """Whether the subscription applies to this client: each pattern must match the entire value."""
+        """Return whether the subscription applies to this client. Patterns must match entire values."""
         known = {INSTANCE_ID: encode_topic_id(instance_id), **client._asdict()} if self.patterns else {}
         return all(
             (value := known[selector]) is not None and pattern.fullmatch(value) is not None
@@ -94,7 +94,7 @@ def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Cli
 
 
 def _java_hash(instance_id: UUID) -> int:
-    """Kafka's Uuid.hashCode, as an unsigned 32-bit number."""
+    """Return Kafka's Uuid.hashCode as an unsigned 32-bit number."""
     both = (instance_id.int >> 64) ^ (instance_id.int & ((1 << 64) - 1))
     return (both >> 32) ^ (both & 0xFFFF_FFFF)
 

@@ -31,7 +31,7 @@ class BrokerFailed(RuntimeError):
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data. Exits with the current process, even if killed."""
+    """A `kafka-compat serve` process with temporary data, which exits with the current process."""
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
         self.settings = dict(settings)
@@ -79,7 +79,8 @@ class BrokerProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=own_processes.environment(),
-            # Only the tests handle Ctrl-C, and then end the broker.
+            # In its own session, the broker does not receive Ctrl-C. The tests handle it, and then end the
+            # broker.
             start_new_session=True,
         )
         try:
@@ -131,7 +132,7 @@ class BrokerProcess:
         if self._child is not None and self._child.stdin is not None:
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
-            # Resume it first, because the process may be paused.
+            # Resume the process first, because it may be paused.
             self._child.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_TIMEOUT_S)
@@ -152,7 +153,6 @@ class BrokerProcess:
 
 
 def _text(value: object) -> str:
-    """A setting's value in Kafka's format."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -162,7 +162,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find so many consecutive free ports of 127.0.0.1, and return the first. Raises OSError if none."""
+    """Find `count` consecutive free ports of 127.0.0.1, and return the first. Raises OSError."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -192,7 +192,7 @@ _QUICK = {
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
-"""Settings for tests: groups do not wait for more members, and internal topics have a single partition."""
+"""Settings for tests: groups do not wait for more members, and internal topics have one partition."""
 
 T = TypeVar("T")
 
@@ -205,10 +205,11 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 class KafkaBroker:
-    """A broker on a free port of 127.0.0.1, in its own process, which exits with this process.
+    """A broker on a free port of 127.0.0.1, in its own process, which exits with the current process.
 
-    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. Data
-    and port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
+    The object is a synchronous and an asynchronous context manager. `settings` contains broker settings by
+    Kafka's names. Data and port survive `stop`, `kill` and `start`; the data are deleted at the end of the
+    context.
     """
 
     def __init__(
@@ -218,7 +219,7 @@ class KafkaBroker:
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """`verbose`: log at level INFO instead of WARN."""
+        """With `verbose`, the broker logs at level INFO instead of WARN."""
         self._start_timeout_s = start_timeout_s
         self._process = BrokerProcess(
             {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
@@ -230,7 +231,7 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """Port to bind: 0, for any free port."""
+        """Return the port to bind: 0, for any free port."""
         return 0
 
     # --- addresses and process
@@ -273,7 +274,6 @@ class KafkaBroker:
         return self._control
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Addresses of each broker's first listener."""
         if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
@@ -282,7 +282,7 @@ class KafkaBroker:
     # --- topics and state; modules are imported on demand, so that the import of this module is fast
 
     def topics(self) -> list[str]:
-        """Names of the topics, without Kafka's internal topics."""
+        """Return the names of the topics, except Kafka's internal topics."""
         from kafka_compat.testing import topics
 
         return topics.names(self.host, self.port)
@@ -295,8 +295,8 @@ class KafkaBroker:
         replication_factor: int = -1,
         config: Mapping[str, object] | None = None,
     ) -> str:
-        """Create a topic, wait until clients can use it, and return its name. -1 replicas means the broker's
-        default. Raises TopicsFailed.
+        """Create a topic, wait until clients can use it, and return its name. A replication factor of -1
+        means the broker's default. Raises TopicsFailed.
         """
         from kafka_compat.testing import topics
 
@@ -314,9 +314,7 @@ class KafkaBroker:
     # --- start and stop
 
     def start(self) -> Self:
-        """Start (after `stop` or `kill`, with the same data), and wait until it serves. Raises
-        BrokerFailed.
-        """
+        """Start the broker with its existing data, if any, and wait until it serves. Raises BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]
@@ -373,7 +371,7 @@ class KafkaBroker:
 
 
 class KafkaCluster(KafkaBroker):
-    """Several brokers in one process, with replication and leader changes; broker ids start at 1."""
+    """Several brokers in one process, with replication and leader changes. Broker ids start at 1."""
 
     def __init__(
         self,
@@ -383,7 +381,7 @@ class KafkaCluster(KafkaBroker):
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """Like KafkaBroker."""
+        """`brokers` is the number of brokers. The other parameters are those of KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
         super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)
@@ -392,5 +390,5 @@ class KafkaCluster(KafkaBroker):
         return ["--brokers", str(self._count)]
 
     def _first_port(self) -> int:
-        """The first of consecutive ports for all brokers, so that the next start can use the same ports."""
+        """Find consecutive ports for all brokers, so that the next start can use the same ports."""
         return adjacent_ports(self._count)

@@ -21,7 +21,7 @@ class ControlFailed(RuntimeError):
 
 
 class Control:
-    """Each call sends one request; usable from any thread."""
+    """Client of a broker's control API. Each call sends one request. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -29,13 +29,13 @@ class Control:
         self._api = place(url).below(_PREFIX)
 
     def now_ms(self) -> int:
-        """The broker's time of day, in milliseconds since the Unix epoch."""
+        """Return the broker's time of day, in milliseconds since the Unix epoch."""
         return int(self.ask("GET", "/time")["now_ms"])
 
     def advance(self, by: timedelta | float) -> int:
-        """Advance the broker's time, by seconds if the argument is a number, and return the new time of day
-        in milliseconds. Retention, sessions, transactions and timestamps have followed when this call
-        returns. Raises ControlFailed.
+        """Advance the broker's time by a timedelta or a number of seconds, and return the new time of day in
+        milliseconds. Before this call returns, retention is applied, and sessions and transactions expire.
+        Raises ControlFailed.
         """
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         return int(self.ask("POST", "/time", advance_ms=round(seconds * 1000))["now_ms"])
@@ -47,8 +47,9 @@ class Control:
         self.ask("POST", "/time/stand", still=still)
 
     def events(self) -> list[dict[str, Any]]:
-        """Events that occurred while time was advanced, in order: expired sessions and transactions, deleted
-        and compacted records. `after_ms` is the time since the beginning of the `advance`.
+        """Return the events that occurred while time was advanced, in order: expired sessions and
+        transactions, deleted and compacted records. `after_ms` is the time since the beginning of the
+        `advance`.
         """
         return list(self.ask("GET", "/events"))
 
@@ -86,13 +87,13 @@ class Control:
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
 
     def disks(self) -> list[dict[str, Any]]:
-        """Log directories of all brokers, with their faults."""
+        """Return the log directories of all brokers, with their faults."""
         return list(self.ask("GET", "/disks"))
 
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
-        """Make log directories (all, a broker's, or one by its path as `log_dir`) `full=True` until
-        `mend_disks`, `failed=True` until the broker restarts, or slower by `slow_ms` for each write and sync.
-        Returns the state of all disks. Raises ControlFailed.
+        """Simulate faults of all log directories, of those of one broker, or of the one with the path
+        `log_dir`: `full=True` until `mend_disks`, `failed=True` until the broker restarts, or a delay of
+        `slow_ms` for each write and sync. Returns the state of all disks. Raises ControlFailed.
         """
         given = how if broker is None else {"broker": broker, **how}
         return list(self.ask("POST", "/disks", **given))
@@ -102,16 +103,16 @@ class Control:
         return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
-        """Create the topic `name` with the current contents of `topic`, immediately for any size: records
-        with offsets and times, settings, and optionally the groups' offsets. The two topics are then
-        independent. Returns `name`. Raises ControlFailed.
+        """Create the topic `name` with the current contents of `topic`, without copying records: records with
+        offsets and times, settings, and optionally the groups' offsets. The two topics are then independent.
+        Returns `name`. Raises ControlFailed.
         """
         wanted = True if groups == "all" else list(groups)
         self.ask("POST", f"/topics/{quote(topic, '')}/fork", name=name, groups=wanted)
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """The brokers, each with its unreachable peers."""
+        """Return the brokers, each with its unreachable peers."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
@@ -137,8 +138,8 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/mend")
 
     def expire_session(self, broker: int) -> None:
-        """Expire a broker's session with the cluster's metadata store: it registers again, and leaders may
-        move in the meantime. Raises ControlFailed.
+        """Expire a broker's session with the cluster's metadata store. The broker registers again, and
+        leaders may move before that. Raises ControlFailed.
         """
         self.ask("POST", f"/brokers/{broker}/expire")
 
@@ -150,7 +151,7 @@ class Control:
         return name
 
     def snapshots(self) -> list[str]:
-        """Names of the snapshots."""
+        """Return the names of the snapshots."""
         return list(self.ask("GET", "/snapshots"))
 
     def restore(self, name: str) -> None:
@@ -197,7 +198,7 @@ class Control:
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch, wait until it is in sync, and return the state. Raises ControlFailed."""
+        """Let a follower fetch until it is in sync. Returns the partition's state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
@@ -226,18 +227,18 @@ class Control:
         lag: int | None = None,
         timeout_s: float = 10.0,
     ) -> dict[str, Any]:
-        """Wait until a group has that state ("Stable", "Empty", …), this number of members, and at most this
-        many uncommitted records. Returns the state, members and lag. Raises ControlFailed.
+        """Wait until a group has the given state ("Stable", "Empty", …), this number of members, and at most
+        this lag. Returns the group's state, members and lag. Raises ControlFailed.
         """
         wanted = {"state": state, "members": members, "lag": lag}
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until this many records of a topic can be read. Returns their number. Raises ControlFailed."""
+        """Wait until `count` records can be read. Returns the number of records. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
-        """Wait for a transactional id's state ("CompleteCommit", "Ongoing", …). Raises ControlFailed."""
+        """Wait for a state of a transactional id ("CompleteCommit", "Ongoing", …). Raises ControlFailed."""
         self._await(f"/transactions/{quote(transactional_id, '')}/await", {"state": state}, timeout_s)
 
     def _await(self, path: str, wanted: Mapping[str, object], timeout_s: float) -> Any:

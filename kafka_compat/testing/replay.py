@@ -1,4 +1,6 @@
-"""Replay requests recorded at one broker (`Control.recorded`) against another broker."""
+"""Replay requests recorded at one broker (`Control.recorded`) against another broker, whose ids (topics,
+producers, members) replace the recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ Entry = dict[str, Any]
 
 _TIMEOUT_S = 60.0
 _GIVEN = ("member_id", "producer_id", "topic_id")
-"""Suffixes of fields with ids that a broker assigns and clients then send. A different broker assigns
-different ids.
+"""Suffixes of the names of fields with ids that a broker assigns and that clients send back. A different
+broker assigns different ids.
 """
 
 
@@ -38,10 +40,10 @@ def load(path: str | Path) -> list[Entry]:
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Repeat the recorded requests, or a selection, over the same number of connections. Each request is sent
-    after the same responses as before. Returns the responses in the format of `response`, with None for
-    missing responses. All requests are sent to the first of `bootstrap_servers`. Raises OSError, and EOFError
-    if it disconnects.
+    """Repeat recorded requests over the same number of connections. Each request is sent after the same
+    responses as in the recording. All requests are sent to the first of `bootstrap_servers`. Returns the
+    responses in the format of `response`, with None for missing responses. Raises OSError; EOFError if the
+    broker closes the connection.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -119,7 +121,6 @@ class _Replay:
 
 
 def _key(entry: Entry) -> ApiKey:
-    """The API key of a name. Raises ValueError."""
     found = api_named(entry["api"])
     if found is None:
         raise ValueError(f"not a recording: unknown API {entry['api']}")
@@ -127,7 +128,7 @@ def _key(entry: Entry) -> ApiKey:
 
 
 def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
-    """Pairs of values that the two brokers assigned, in corresponding fields of the two responses."""
+    """Yield pairs of values that the two brokers assigned, from corresponding fields of two responses."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before.keys() & now.keys():
             yield from _given(before[key], now[key], key)
@@ -139,5 +140,4 @@ def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, A
 
 
 def _kind(name: str) -> str:
-    """Kind of broker-assigned value in a field; "" for other fields."""
     return next((kind for kind in _GIVEN if name.endswith(kind)), "")

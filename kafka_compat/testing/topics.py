@@ -22,7 +22,7 @@ class TopicsFailed(RuntimeError):
 
 
 def names(host: str, port: int) -> list[str]:
-    """Names of the cluster's topics, without Kafka's internal topics."""
+    """Return the names of the cluster's topics, except Kafka's internal topics."""
     with Cluster(f"{host}:{port}", client_id=_CLIENT_ID) as cluster:
         found = _topics(cluster, cluster.brokers(), None)
         return sorted({topic.name for topic in found if not topic.is_internal})
@@ -55,7 +55,7 @@ def create(
 
 
 def _topics(cluster: Cluster, brokers: Iterable[Node], name: str | None) -> list[Any]:
-    """A topic, or all topics for None, as known to each broker."""
+    """Return a topic (None: all topics) as known to each broker."""
     asked = {
         "topics": None if name is None else [MetadataRequestTopic(name=name)],
         "allow_auto_topic_creation": False,

@@ -59,7 +59,7 @@ CLUSTER: Final = Resource("CLUSTER", CLUSTER_NAME, "LITERAL")
 
 
 def pattern_of(text: str) -> str:
-    """The pattern type with that name. Raises Failure."""
+    """Return the pattern type with that name. Raises Failure."""
     if text.upper() not in PATTERNS:
         cause = f"Value [{text}] is not one of [ANY|MATCH|LITERAL|PREFIXED]"
     elif text.upper() == "UNKNOWN":
@@ -74,14 +74,14 @@ def pattern_of(text: str) -> str:
 
 
 def operation_of(text: str) -> str:
-    """The operation with that name; UNKNOWN for other names."""
+    """Return the operation with that name, or UNKNOWN for other names."""
     upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
     return names.get(upper, "UNKNOWN")
 
 
 def principal_of(text: str) -> str:
-    """The principal in TYPE:NAME form. Raises Failure."""
+    """Return the principal in TYPE:NAME form. Raises Failure."""
     if ":" not in text:
         raise illegal_argument(f"expected principalType:principalName but got {text}")
     return text
@@ -301,7 +301,6 @@ def _described(cluster: Any, resource: Resource | None) -> Wanted:
 
 
 def _resource_filter(resource: Resource | None) -> dict[str, Any]:
-    """The filter for resources; None matches any resource."""
     return {
         "resource_type_filter": _ANY if resource is None else RESOURCES.index(resource.kind),
         "resource_name_filter": None if resource is None else resource.name,

@@ -14,7 +14,7 @@ from kafka_compat.tools.options import Options
 T = TypeVar("T")
 
 TIMEOUT_MS: Final = 60_000
-"""Timeout of brokers for requests."""
+"""Maximum time for a broker to process a request."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
@@ -26,8 +26,8 @@ def cluster_of(
     properties: str = "command-property",
     client_id: str = "adminclient-1",
 ) -> Cluster:
-    """Create the cluster from the flags with these names: bootstrap servers, a file of client settings,
-    single settings. Raises Failure.
+    """Create the client of a cluster from the flags with these names: bootstrap servers, a file of client
+    settings, individual settings. Raises Failure.
     """
     return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
 
@@ -35,13 +35,13 @@ def cluster_of(
 def settings_of(
     options: Options, config: str = "command-config", properties: str = "command-property"
 ) -> dict[str, str]:
-    """Client settings from the file, then from the command line. Raises Failure."""
+    """Return the client settings from the file, overridden by those from the command line. Raises Failure."""
     path = options.value(config)
     return ({} if path is None else settings_in(path)) | options.pairs(properties)
 
 
 def settings_in(path: str) -> dict[str, str]:
-    """Client settings from a file. Raises Failure."""
+    """Read client settings from a file. Raises Failure."""
     try:
         return read_settings(path)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def settings_in(path: str) -> dict[str, str]:
 
 
 def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
-    """The settings of a producer, a consumer or a fetcher. Raises Failure for invalid values."""
+    """Parse the settings of a producer, a consumer or a fetcher. Raises Failure for invalid values."""
     try:
         return parse(settings)
     except ValueError as error:
@@ -59,14 +59,14 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """A cluster without connections, with `who` as the client's name in logs. Raises WrongSettings."""
+    """Create the client of a cluster, without connecting. `who` is its name in logs. Raises WrongSettings."""
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
 
 
 def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
-    """The cluster of a consumer with these settings. Raises WrongSettings."""
+    """Create the client of a cluster for a consumer with these settings. Raises WrongSettings."""
     client_id = settings["client.id"]
     who = f"Consumer clientId={client_id}, groupId={settings.get('group.id', 'null')}"
     given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
@@ -74,7 +74,7 @@ def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
 
 
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
-    """A cluster without connections. Raises Failure as Kafka's admin client does."""
+    """Create the client of a cluster, without connecting. Raises the Failure of Kafka's admin client."""
     try:
         _check_bootstrap(bootstrap)
         return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
@@ -104,6 +104,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Whether all addresses of a list have a host and a port, the first check of Kafka's commands."""
+    """Return whether all addresses have a host and a port, which Kafka's commands check first."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

@@ -23,10 +23,10 @@ class Argument(NamedTuple):
 
 
 class Arguments(dict[str, str]):
-    """The given values by flag name without dashes; values of a List are separated by newlines."""
+    """The values of flags, by name without dashes. The values of a List are separated by newlines."""
 
     def integer(self, name: str) -> int | None:
-        """The value of a flag that is known to be a number."""
+        """Return the numeric value of a flag, or None if the flag is missing."""
         return int(self[name]) if name in self else None
 
 
@@ -83,7 +83,7 @@ def check_required(program: str, page: str, known: Mapping[str, Argument], found
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
-    """The name that the word equals, or of which it is the unique prefix."""
+    """Return the name that equals the word, or else the only name that begins with the word."""
     if word in names:
         return word
     found = [name for name in names if name.startswith(word)]
@@ -130,8 +130,8 @@ def fail(program: str, page: str, message: str) -> NoReturn:
 
 
 def justified(text: str) -> str:
-    """Justified lines of 75 characters: all except the last line are padded with blanks, starting in the
-    middle. Lines break between words and after hyphens.
+    """Justify a text in lines of 75 characters: all lines except the last are padded with blanks, starting in
+    the middle. Lines break between words and after hyphens.
     """
     lines: list[list[str]] = [[]]
     for word in text.split(" "):

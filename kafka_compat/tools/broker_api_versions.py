@@ -11,8 +11,8 @@ from kafka_compat.tools.failure import Failure, of_client, report
 from kafka_compat.tools.options import Options
 
 _APIS: Final = os.path.join(os.path.dirname(__file__), "apis.txt")
-"""Per line: an API's key, its name, the oldest and the newest version that Kafka's command supports, and
-whether clients use the API. The newest version is -1 if only the name is known.
+"""File whose lines contain an API's key, its name, the oldest and the newest version that Kafka's command
+supports, and whether clients use the API. The newest version is -1 if only the name is known.
 """
 
 
@@ -39,7 +39,7 @@ def _show(options: Options) -> None:
     try:
         cluster = cluster_of(options)
     except Failure as failure:
-        # Raise the cause alone: Kafka's command has no admin client whose creation could fail.
+        # Raise only the cause, because Kafka's command has no admin client whose creation could fail.
         raise failure.cause or failure from None
     with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}

@@ -39,7 +39,7 @@ def awaited(*, runtime: bool = True) -> Iterator[None]:
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
-    """The groups of --group, or all groups. Raises Failure."""
+    """Return the groups of --group, or all groups. Raises Failure."""
     from kafka_compat.client.groups import list_groups as listed
 
     if not options.has("all-groups"):
@@ -49,7 +49,7 @@ def groups_meant(cluster: Cluster, options: Options) -> list[str]:
 
 
 def partitions_in(argument: str) -> list[TopicPartition]:
-    """The partitions in TOPIC:0,1,2. Raises Failure."""
+    """Parse the partitions in TOPIC:0,1,2. Raises Failure."""
     parts = argument.split(":")
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic '{argument}', expected TOPIC or TOPIC:PARTITIONS")

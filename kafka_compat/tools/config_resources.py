@@ -86,7 +86,6 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
 
 
 def _is_there(cluster: Any, kind: str, name: str) -> bool:
-    """Whether the resource or any of its settings exist. Raises Failure."""
     if kind == "topics":
         _check_name(kind, name)
     if kind in ("topics", "brokers", "broker-loggers"):
@@ -98,7 +97,6 @@ def _is_there(cluster: Any, kind: str, name: str) -> bool:
 
 
 def _group_ids(cluster: Any) -> list[str]:
-    """The ids of all groups of any type. Raises Failure."""
     from kafka_compat.client.groups import all_group_ids
 
     with in_background():
@@ -106,7 +104,7 @@ def _group_ids(cluster: Any) -> list[str]:
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
-    """Resources of the kind with settings; None if the brokers are too old to list them. Raises Failure."""
+    """Return the resources with settings, or None if the brokers are too old. Raises Failure."""
     try:
         return names_of(cluster, kind)
     except Failure as failure:
@@ -116,7 +114,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Names of the resources of the kind that have settings. Raises Failure."""
+    """Return the names of the resources of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()
@@ -131,7 +129,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """The settings of a resource: only overridden settings, unless `everything` is set. Raises Failure."""
+    """Return a resource's overridden settings, or all settings with `everything`. Raises Failure."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)

@@ -116,7 +116,7 @@ def _check(options: Options, entities: _Entities) -> None:
     generic = ("entity-name", "entity-type", "entity-default")
     if any(map(options.has, generic)) and entities.by_flags:
         raise illegal_argument(
-            "--entity-{type,name,default} exclude the flags of single types, such as --topic"
+            "--entity-{type,name,default} exclude the flags of individual types, such as --topic"
         )
     _check_connection(options)
     _check_names(options, entities)
@@ -226,7 +226,7 @@ def _alter(cluster: Any, options: Options, entities: _Entities) -> None:
 
 
 def added_configs(options: Options) -> dict[str, str]:
-    """Settings of --add-config and --add-config-file. Raises Failure."""
+    """Parse the settings in --add-config and --add-config-file. Raises Failure."""
     import re
 
     found: dict[str, str] = {}

@@ -39,7 +39,7 @@ _TERMINATED: Final = 143
 
 
 class _Stopped(Exception):
-    """Raised on SIGTERM."""
+    """The process received SIGTERM."""
 
 
 def run(arguments: list[str]) -> int:
@@ -163,7 +163,7 @@ def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
 def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
-    """The consumer from the settings. Raises Failure for invalid ones."""
+    """Create the consumer from the settings. Raises Failure for invalid settings."""
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
 
     fetching = parsed(fetch_settings, settings)
@@ -182,7 +182,6 @@ def _consumer(
 
 
 def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], Iterable[str]]:
-    """A function that returns the current topics to consume."""
     pattern = options.value("include") or options.value("whitelist")
     if pattern is None:
         topic = options.given("topic")
@@ -293,7 +292,7 @@ def _formatter(options: Options) -> Formatter:
 
 
 Formatter = Callable[["Consumed"], bytes]
-"""Formats a record for output. Raises Failure for a record that cannot be shown."""
+"""Function that formats a record for output. It raises Failure for a record that cannot be shown."""
 
 _NEW: Final = "org.apache.kafka.tools.consumer."
 _OLD: Final = "kafka.tools."
@@ -305,7 +304,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
-    """The formatter of that class name. Raises Failure for other names."""
+    """Return the formatter of that class name. Raises Failure for other names."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
@@ -320,7 +319,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
 
 
 def warn_of_old_name(old: str, new: str) -> None:
-    """Warn of an old class name, as Kafka 3.9 does."""
+    """Warn about an old class name, as Kafka 3.9 does."""
     print(
         f"WARNING: {old} is deprecated: use {new}",
         file=sys.stderr,
@@ -351,7 +350,7 @@ class _Columns:
         self._show_header = _deserializer(properties, "headers.deserializer")
 
     def of(self, record: Consumed) -> bytes:
-        """The line of a record. Raises Failure."""
+        """Return the line of a record. Raises Failure."""
         columns: list[bytes] = []
         if self._timestamp:
             kind = record.timestamp_type
@@ -395,7 +394,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """A JSON object per line; keys and values in the deserializers' format, or as UTF-8."""
+    """Return a formatter that writes a JSON object per line. Without a deserializer, bytes are UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

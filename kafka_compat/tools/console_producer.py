@@ -42,7 +42,7 @@ _MERGED: Final = {
     "max-partition-memory-bytes": ("batch.size", "16384"),
     "max-block-ms": ("max.block.ms", "60000"),
 }
-"""Flag -> the producer's setting, and its default."""
+"""Maps each flag to the producer's setting and its default."""
 _INTEGERS: Final = {
     "message-send-max-retries": 32,
     "retry-backoff-ms": 64,
@@ -55,7 +55,7 @@ _INTEGERS: Final = {
     "max-partition-memory-bytes": 32,
     "socket-buffer-size": 32,
 }
-"""Flags with integers, and their width in bits."""
+"""Maps flags with integer arguments to the width of the integer in bits."""
 
 
 def run(arguments: list[str]) -> int:
@@ -102,7 +102,7 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """Sender of records that reports the results."""
+    """Sender of records that also reports the results."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic
@@ -132,7 +132,7 @@ class _Console:
 
 
 def failure_of_producer(error: Exception) -> Failure:
-    """Like `of_client`, but also for the producer's own errors."""
+    """Return the failure for an error of the producer. Other errors are converted by `of_client`."""
     from kafka_compat.client.producer import RecordTooLarge
 
     if isinstance(error, RecordTooLarge):
@@ -153,7 +153,6 @@ def _explain(failure: Failure, client_id: str) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
-    """The command's options, including flags with two names."""
     options = Options.or_usage("console-producer", arguments, also=_ALSO)
     options.exit_for_help()
     options.require("topic")
@@ -170,7 +169,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """The bootstrap servers from the flag, or from its older name."""
+    """Return the bootstrap servers from the flag, or from its older name."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
@@ -236,7 +235,7 @@ class LineReader:
                 raise _refused(f"null.marker and {name} may not be equal")
 
     def record(self, line: str) -> ReadRecord:
-        """The record in a line. Raises Failure if a required part is missing."""
+        """Return the record in a line. Raises Failure if a required part is missing."""
         self._line_number += 1
         headers, position = self._part(
             self._parse_headers, line, 0, self._headers_delimiter, "headers delimiter"
@@ -250,7 +249,6 @@ class LineReader:
     def _part(
         self, enabled: bool, line: str, start: int, separator: str, name: str
     ) -> tuple[str | None, int]:
-        """The text before the next separator, and the position after it."""
         if not enabled:
             return None, start
         end = line.find(separator, start)
@@ -295,13 +293,13 @@ _END_OF_LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 
 def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Iterator[str]:
-    """Lines of standard input without their ends. `idle` is called after `wait_s()` seconds without input
-    (None: wait without limit).
+    """Yield the lines of standard input without their ends. `idle` is called after `wait_s()` seconds without
+    input (None: wait without limit).
     """
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):
-        # Read without a timeout, because the stream has no file descriptor.
+        # Read all input without a timeout, because the stream has no file descriptor.
         for line in _END_OF_LINE.split(sys.stdin.buffer.read().removesuffix(b"\n")):
             yield line.decode(errors="replace")
         return
@@ -311,7 +309,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # Wait for more, because a two-byte line end may be split over two reads.
+            # Hold back a final \r, because a two-byte line end may be split over two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

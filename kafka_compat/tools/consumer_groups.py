@@ -197,7 +197,6 @@ def list_groups(cluster: Cluster, options: Options) -> None:
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
-    """The names in a list, ignoring case. Raises Failure."""
     by_name = {name.lower(): name for name in known}
     wanted = [item.strip().lower() for item in text.split(",")] if text else []
     if any(item not in by_name for item in wanted):
@@ -304,14 +303,15 @@ _WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
-"""Wordings of RE2 and RE2/J that differ."""
+"""Maps error messages of RE2 to those of RE2/J, where they differ."""
 
 _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 
 
 def what_is_wrong(expression: str) -> str | None:
-    """The error in the regular expression of a KIP-848 subscription; None if it is valid. google-re2 has the
-    same syntax as Kafka's RE2/J, but different messages. Raises Failure if google-re2 is not installed.
+    """Return the error in the regular expression of a KIP-848 subscription, or None if it is valid.
+    google-re2 has the same syntax as Kafka's RE2/J, but different messages. Raises Failure if google-re2 is
+    not installed.
     """
     try:
         import re2

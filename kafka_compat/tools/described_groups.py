@@ -20,7 +20,7 @@ _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning",
 
 
 class Row(NamedTuple):
-    """One partition of a group, in the order of the columns; None for missing values."""
+    """One partition of a group, in the order of the columns. Missing values are None."""
 
     group: str
     topic: str
@@ -50,8 +50,8 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 def rows_of(cluster: Cluster, group: Description) -> list[Row]:
-    """Partitions assigned to members, starting with the member with most partitions; then other committed
-    partitions. Raises as `Cluster.ask`.
+    """Return the partitions assigned to members, starting with the member that has the most partitions, and
+    then the other partitions with committed offsets. Raises the errors of `Cluster.ask`.
     """
     committed = committed_offsets(cluster, group.group_id)
     assigned = [place for member in group.members for place in member.partitions]
@@ -156,7 +156,6 @@ def _members(groups: list[Description], options: Options) -> None:
 
 
 def _progress(group: Description) -> list[tuple[str, int, Sequence[str]]]:
-    """Current and target assignments of members."""
     members = group.members
     found = [
         show.column("CURRENT-EPOCH", [_or_missing(member.epoch) for member in members]),

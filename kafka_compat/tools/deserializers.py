@@ -108,7 +108,7 @@ _KNOWN: Final[dict[str, Deserializer]] = {
 
 
 def named(name: str) -> Deserializer | None:
-    """The deserializer with that class name; None for an unknown class."""
+    """Return the deserializer with that class name, or None for an unknown class."""
     if not name.startswith(_PACKAGE):
         return None
     return _KNOWN.get(name.removeprefix(_PACKAGE).removesuffix("Deserializer"))

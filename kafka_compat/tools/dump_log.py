@@ -50,12 +50,12 @@ NO_LIMIT: Final = 2**31 - 1
 
 
 class BrokenSegment(Exception):
-    """A segment with invalid sizes."""
+    """A segment contains invalid sizes."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """Selects what to print. `decoder` is None if keys and values are not printed."""
+    """The data to print. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -65,8 +65,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """Lines of one segment. `gaps` contains pairs of offsets around a gap (-1 before the first offset), as
-    Kafka's command reports them; it is complete once all lines are read.
+    """The lines of one segment. `gaps` contains pairs of offsets around a gap (-1 before the first offset),
+    as Kafka's command reports them; it is complete once all lines are read.
     """
 
     path: str
@@ -74,7 +74,7 @@ class DumpedLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
+        """Yield the lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
         with open(self.path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes == 0:
@@ -128,7 +128,7 @@ class DumpedLog:
 def batches(
     content: mmap.mmap | bytes, position: int, end: int, path: str
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the complete batches between `position` and `end`. Raises BrokenSegment."""
+    """Yield (position, header) of each complete batch between `position` and `end`. Raises BrokenSegment."""
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
         if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
@@ -140,7 +140,7 @@ def batches(
 
 
 def timestamp_type(header: BatchHeader) -> str:
-    """Timestamp types with the names of message.timestamp.type."""
+    """Return the timestamp type, with the names of message.timestamp.type."""
     return "NoTimestampType" if header.magic == 0 else _TIMESTAMP_TYPES[header.timestamp_type]
 
 
@@ -164,7 +164,7 @@ def _batch_line(batch: bytes, header: BatchHeader, position: int) -> str:
 
 
 def optional(number: int | None) -> str:
-    """An optional number, as Java prints it."""
+    """Format an optional number as Java does."""
     return "OptionalLong.empty" if number is None else f"OptionalLong[{number}]"
 
 
@@ -183,7 +183,7 @@ def _sequence(header: BatchHeader, record: Record) -> int:
 
 
 def _message_crcs(batch: bytes, header: BatchHeader) -> Iterator[int]:
-    """CRCs of the old-format messages in a batch."""
+    """Yield the CRCs of the old-format messages in a batch."""
     if not header.attributes & 7:
         yield header.crc
         return
@@ -211,11 +211,11 @@ _NO_TIMESTAMP: Final = -1
 
 
 class CorruptIndex(Exception):
-    """An index that a broker would rebuild."""
+    """A broker would rebuild this index."""
 
 
 class NoBatch(Exception):
-    """An index entry whose position has no batch."""
+    """No batch exists at the position of an index entry."""
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ class Mismatches:
     missing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """The differences as lines for stderr."""
+        """Yield the differences as lines for stderr."""
         for path, pairs in self.offsets.items():
             yield f"Mismatches in :{path}"
             for indexed, found in reversed(pairs):
@@ -248,7 +248,7 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """The base offset in a segment's file name. Raises ValueError for other names."""
+    """Return the base offset in a segment's file name. Raises ValueError for other names."""
     return int(os.path.basename(path).split(".")[0])
 
 
@@ -265,7 +265,7 @@ def _offset_entries(path: str) -> list[tuple[int, int]]:
 def offset_index(
     path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool, message_bytes_max: int
 ) -> Iterator[str]:
-    """Lines of an offset index. Raises OSError, ValueError, CorruptIndex."""
+    """Yield the lines of an offset index. Raises OSError, ValueError, CorruptIndex."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     entries = _offset_entries(path)
@@ -305,7 +305,7 @@ def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) 
 
 
 def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
-    """Lines of a time index. Raises OSError, ValueError, CorruptIndex."""
+    """Yield the lines of a time index. Raises OSError, ValueError, CorruptIndex."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     content = Path(path).read_bytes()
@@ -337,7 +337,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """(last offset, largest timestamp) of the batch that contains `offset`; (-1, -1) without such a batch."""
+    """Return (last offset, largest timestamp) of the batch that contains `offset`, or (-1, -1)."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes
@@ -362,7 +362,7 @@ def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, si
 
 
 def transaction_index(path: str) -> Iterator[str]:
-    """Lines of an index of aborted transactions; empty if the file is missing. Raises CorruptFile."""
+    """Yield the lines of an index of aborted transactions, if the file exists. Raises CorruptFile."""
     if not os.path.exists(path):
         return
     for entry in decode_aborted(Path(path).read_bytes()):
@@ -373,7 +373,7 @@ def transaction_index(path: str) -> Iterator[str]:
 
 
 def producer_snapshot(path: str) -> Iterator[str]:
-    """Lines of a producer snapshot. Raises OSError, CorruptFile."""
+    """Yield the lines of a producer snapshot. Raises OSError, CorruptFile."""
     for entry in ProducerState.decode_snapshot(Path(path).read_bytes()).entries.values():
         first = entry.current_txn_first_offset
         line = (
@@ -395,7 +395,7 @@ _NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-g
 _STRING_DECODERS = ("kafka.serializer.StringDecoder", "org.apache.kafka.tools.api.StringDecoder")
 _MESSAGE_BYTES_MAX = 5 * 1024 * 1024
 _LINES = 1000
-"""Number of lines that are written at once."""
+"""Number of lines that are written with one call."""
 
 
 def run(arguments: list[str]) -> int:
@@ -423,7 +423,7 @@ class _Dump:
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
-        """The lines for one file. Raises Failure."""
+        """Yield the lines for one file. Raises Failure."""
         try:
             yield from self._lines(path)
         except FileNotFoundError as error:
@@ -492,7 +492,7 @@ class _Dump:
             self._gaps[os.path.abspath(log.path)] = log.gaps
 
     def complaints(self) -> Iterator[str]:
-        """Errors in all files."""
+        """Yield the errors in all files."""
         yield from self._mismatches.lines()
         for path, pairs in self._gaps.items():
             yield f"Non-consecutive offsets in {path}"

@@ -1,4 +1,4 @@
-"""Errors of commands, with the names of Java's exceptions: users search for them, and scripts match them."""
+"""Errors of commands, with the names of Java's exceptions, which users search for and scripts match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Per line: an error code, its exception in Kafka's clients, and this project's text for the error."""
+"""File whose lines contain an error code, the exception in Kafka's clients, and this project's text."""
 
 
 class Failure(Exception):
@@ -79,7 +79,7 @@ def report(failure: Failure) -> int:
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """The failure for an error code, with the broker's text or the text in `errors.txt`."""
+    """Return the failure for an error code, with the broker's text or the text in `errors.txt`."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)
@@ -90,7 +90,7 @@ def failure_of(code: int, message: str | None = None) -> Failure:
 
 
 def of_client(error: Exception) -> Failure:
-    """The failure for an exception of `kafka_compat.client`; other errors are returned unchanged."""
+    """Return the failure for an exception of `kafka_compat.client`; other errors are returned unchanged."""
     from kafka_compat.client.cluster import TimedOut
     from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings
     from kafka_compat.errors import KafkaError

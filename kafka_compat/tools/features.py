@@ -43,10 +43,10 @@ _RELEASES: Final = (
     "4.3-IV0",
     "4.4-IV0",
 )
-"""The levels of metadata.version, from _FIRST on."""
+"""The release of each metadata.version level, starting with level _FIRST."""
 
 PRODUCTION: Final = "4.3-IV0"
-"""The last level that Kafka 4.3 supports without unstable features."""
+"""The last release whose level Kafka 4.3 supports without unstable features."""
 
 _FEATURES: Final = {
     "kraft.version": (1, 21),
@@ -62,13 +62,13 @@ _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 2
 
 
 def name_of(level: int) -> str | None:
-    """The release of a metadata.version level; None for unknown levels."""
+    """Return the release of a metadata.version level, or None for unknown levels."""
     index = level - _FIRST
     return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
 
 
 def level_of(release: str) -> int:
-    """The metadata.version level of a release ("3.9-IV0", or "3.9" for its last level). Raises Failure."""
+    """Return the level of a release ("3.9-IV0", or "3.9" for its last level). Raises Failure."""
     newest = _RELEASES.index(PRODUCTION)
     ready = _RELEASES[: newest + 1]
     last = {name.partition("-")[0]: name for name in ready}
@@ -82,12 +82,12 @@ def level_of(release: str) -> int:
 
 
 def of_release(level: int) -> dict[str, int]:
-    """The levels of other features in a new cluster at a metadata.version level."""
+    """Return the levels of other features in a new cluster at a metadata.version level."""
     return {name: highest if level >= since else 0 for name, (highest, since) in _FEATURES.items()}
 
 
 def dependencies_of(name: str, level: int) -> dict[str, int]:
-    """The feature levels that a level depends on. Raises Failure for an unknown feature or level."""
+    """Return the feature levels that a level depends on. Raises Failure for an unknown feature or level."""
     if name not in _FEATURES:
         raise Failure("org.apache.kafka.tools.TerseException", f"Unknown feature: {name}")
     if not 0 <= level <= _FEATURES[name][0]:
@@ -256,7 +256,7 @@ def _feature(text: str) -> tuple[str, int]:
     if not equals:
         raise _terse(f"Invalid feature {text}: expected feature=level.")
     if not level.removeprefix("-").isdecimal() or not -(1 << 15) <= int(level) < 1 << 15:
-        raise _terse(f"Invalid feature {text}: the level {level} is no number from -32768 to 32767.")
+        raise _terse(f"Invalid feature {text}: the level {level} is not a number from -32768 to 32767.")
     return name, int(level)
 
 

@@ -16,7 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Specifications for tiered storage, supported by Kafka 4.3 brokers in a version not implemented here."""
+"""Time specification for tiered storage, which requires an unimplemented version of ListOffsets."""
 
 _TIMES: Final = {
     "latest": -1,

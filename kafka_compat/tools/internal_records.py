@@ -1,6 +1,6 @@
 """Decode records of Kafka's internal topics for kafka-dump-log and kafka-console-consumer.
 
-The output is that of Kafka's decoders and formatters; the latter write JSON without a newline.
+The output matches that of Kafka's decoders and formatters. Formatters write JSON without a newline.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """The message in the form of Kafka's JSON converters: dicts, lists, texts, numbers and None."""
+    """Convert a message as Kafka's JSON converters do, to dicts, lists, strings, numbers and None."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):
@@ -96,7 +96,7 @@ def compact(value: Any) -> str:
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
-"""The texts of a record's key and value; None if nothing is printed."""
+"""Function that returns the texts of a record's key and value, or None for texts that are not printed."""
 
 _VERSION_BYTES: Final = 2
 _Classes = dict[int, tuple[type, type]]
@@ -144,7 +144,6 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
-    """The decoded record; None for other types. Raises MalformedRequest."""
     kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
     if kind not in classes:
         return None
@@ -175,8 +174,6 @@ def _of_coordinator(record: Record, classes: _Classes) -> Texts:
 
 
 def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
-    """A formatter for records of one type, which skips other records."""
-
     def of(record: Consumed) -> bytes:
         try:
             found = None if record.key is None else _decoded(record.key, record.value, classes)
@@ -199,7 +196,6 @@ FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
 
 
 def _open_members(group: Any, data: dict[str, Any]) -> None:
-    """Decode the binary fields of consumer group members."""
     if group.protocol_type != "consumer":
         return
     for member, shown in zip(group.members, data["members"], strict=True):

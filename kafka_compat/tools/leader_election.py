@@ -39,7 +39,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _check(options: Options) -> int:
-    """Return the number of the election type."""
     missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
     if missing:
         raise Failure(_FAILED, f"Missing required option(s): {', '.join(missing)}")
@@ -63,7 +62,6 @@ def _check(options: Options) -> int:
 
 
 def _partitions(options: Options) -> list[TopicPartition] | None:
-    """The partitions to elect leaders for; None for all partitions."""
     if options.has("topic"):
         index = options.integer("partition")
         assert index is not None

@@ -21,7 +21,7 @@ JSON: Final = "json"
 """The additional flag for machine-readable output, which Kafka's commands do not have."""
 
 WITHOUT_JSON: Final = frozenset({"console-producer", "dump-log"})
-"""Commands that print no table."""
+"""Commands that do not print a table."""
 
 _HELP: Final = os.path.join(os.path.dirname(__file__), "help")
 
@@ -36,12 +36,12 @@ class Flag(NamedTuple):
 
 
 class Options:
-    """The given flags and arguments. Values are texts until they are requested as another type."""
+    """The flags and arguments of a command line. Values are strings until requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
         """Parse the command line of `kafka-COMMAND`. `also` contains flags that are missing in the help, from
         older Kafka releases or this project: names separated by blanks, ending in "=" if the flag has an
-        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple would.
+        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple fails.
         """
         self.command = command
         self.arguments = arguments
@@ -63,22 +63,22 @@ class Options:
     def or_usage(
         cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()
     ) -> Options:
-        """Parse the command line; where joptsimple would raise, exit with the message and the help."""
+        """Parse the command line. If joptsimple would raise an error, exit with the message and the help."""
         try:
             return cls(command, arguments, also, lists)
         except Failure as failure:
             cls(command, ["--help"]).usage_error(failure.message or "")
 
     def has(self, name: str) -> bool:
-        """Whether the flag was given, with or without an argument."""
+        """Return whether the flag was given, with or without an argument."""
         return name in self._given
 
     def values(self, name: str) -> list[str]:
-        """All arguments of a flag, in order."""
+        """Return all arguments of a flag, in order."""
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """The single argument of a flag. Raises Failure if the flag was repeated."""
+        """Return the only argument of a flag. Raises Failure if the flag was repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -86,15 +86,15 @@ class Options:
         return found[0] if found else default
 
     def pairs(self, name: str) -> dict[str, str]:
-        """The arguments of a flag with NAME=VALUE arguments."""
+        """Return the NAME=VALUE arguments of a flag as a dictionary."""
         return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
 
     def given(self, name: str) -> str:
-        """Like `value`, but "" if the flag is missing."""
+        """Return the argument of a flag, or "" without the flag. Raises Failure if the flag was repeated."""
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
+        """Return the only argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
@@ -133,12 +133,12 @@ class Options:
                     self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
 
     def forbid_together(self, first: str, second: str) -> None:
-        """Exit with the help if a flag is given by both of its names."""
+        """Exit with the help if both names of a flag are used."""
         if self.has(first) and self.has(second):
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
-        """Return the name by which a flag was given, or `new` if it is missing. For the old name, print
+        """Return the name under which a flag was given, or `new` if it is missing. For the old name, print
         `warning`, which contains {old} and {new}; print it to stderr if stdout is machine-readable.
         """
         if not self.has(old):
@@ -197,13 +197,13 @@ def java_integer(text: str, option: str, bits: int = 32) -> int:
 
 
 def help_of(command: str) -> list[str]:
-    """The lines of a command's help."""
+    """Return the lines of a command's help."""
     with open(os.path.join(_HELP, f"{command}.txt"), encoding="utf-8") as file:
         return file.read().splitlines()
 
 
 def flags_of(command: str) -> list[Flag]:
-    """The flags in a command's help, with their descriptions."""
+    """Return the flags in a command's help, with their descriptions."""
     found: list[Flag] = []
     left = right = ""
     column = 0

@@ -24,8 +24,8 @@ _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Latencies and throughput. Times are in ms of one clock; sizes are in bytes of record values.
-    `of_steady_state`: only records after the warm-up.
+    """Latencies and throughput. Times are in ms of one clock; sizes are in bytes of record values. With
+    `of_steady_state`, only records after the warm-up are included.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Statistics:
         return line
 
     def total(self, now_ms: float) -> dict[str, Any]:
-        """Results of the whole run; percentiles in ms, by name."""
+        """Return the results of the whole run. Percentiles are in ms, by name."""
         elapsed_ms = max(now_ms - self._start_ms, 1)
         return {
             "records": self.count,
@@ -86,7 +86,7 @@ class Statistics:
         }
 
     def total_line(self, now_ms: float) -> str:
-        """Results of the whole run as a line."""
+        """Return the results of the whole run as a line."""
         found = self.total(now_ms)
         steady = " steady state" if self._of_steady_state else ""
         shares = ", ".join(f"{value} ms {name}" for name, value in found["latency_ms"].items())
@@ -108,7 +108,7 @@ _CLIENT_ID: Final = "perf-producer-client"
 _INTERVAL_MS: Final = 5000
 _TRANSACTION_MS: Final = 3000
 _RENAMED: Final = (("command-property", "producer-props"), ("command-config", "producer.config"))
-"""Flags, and their older names."""
+"""Flags with their older names."""
 _PAYLOADS: Final = ("record-size", "payload-file", "payload-monotonic")
 _FLAGS: Final = {
     "topic": Argument("String", True),
@@ -245,7 +245,7 @@ def _check(given: Arguments) -> None:
 
 
 def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
-    """Checks of the flags in Kafka's order: whether each check failed, and its message."""
+    """Yield the checks of the flags in Kafka's order: whether the check failed, and its message."""
 
     def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)
@@ -266,7 +266,6 @@ def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _payloads(given: Arguments) -> Callable[[int], bytes]:
-    """A function that returns the payload of a record by its number. Raises Failure."""
     random = Random(0)
     if "payload-file" in given:
         listed = _payloads_in(given["payload-file"], given.get("payload-delimiter", "\\n"))
@@ -298,7 +297,6 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
 
 
 def _settings(given: Arguments) -> dict[str, str]:
-    """The producer's settings. Raises Failure."""
     from kafka_compat.tools.admin import settings_in
 
     names = {}

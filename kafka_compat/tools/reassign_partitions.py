@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move with retries, since a broker knows a replica only after it begins to follow."""
+    """Move replicas with retries, because a broker knows a replica only after it begins to follow."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -308,7 +308,7 @@ _UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionE
 
 
 def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
-    """Reassignments in progress; None selects all partitions. Raises Failure."""
+    """Return the reassignments of these partitions (None: all partitions) in progress. Raises Failure."""
     from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
 
     asked = None
@@ -323,7 +323,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """The replicas of the partitions of these topics; None for unknown topics. Raises Failure."""
+    """Return the replicas of the partitions of these topics, or None for unknown topics. Raises Failure."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:
@@ -340,7 +340,7 @@ def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | Non
 
 
 def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
-    """Like `replicas_of`, but in one mapping. Also raises Failure for unknown topics."""
+    """Return the replicas of all partitions of these topics. Raises Failure, also for unknown topics."""
     found: Replicas = {}
     for topic, replicas in replicas_of(cluster, topics).items():
         if replicas is None:
@@ -350,7 +350,7 @@ def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
 
 
 def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
-    """The replicas of these partitions. Raises Failure."""
+    """Return the replicas of these partitions. Raises Failure."""
     wanted = list(partitions)
     found = current_replicas(cluster, (topic for topic, _ in wanted))
     missing = [partition for partition in wanted if partition not in found]
@@ -435,7 +435,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
-    """The current and future log directories of replicas. Raises Failure."""
+    """Return the current and future log directories of replicas. Raises Failure."""
     from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 
     wanted = list(replicas)
@@ -460,7 +460,7 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
 
 
 def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
-    """The log directories of all replicas of these partitions on live brokers. Raises Failure."""
+    """Return the log directories of all replicas of these partitions on live brokers. Raises Failure."""
     alive = {node.node_id for node in cluster.brokers()}
     wanted = [
         Replica(broker, topic, index)

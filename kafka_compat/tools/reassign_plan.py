@@ -1,4 +1,6 @@
-"""Read, check, generate and write the plans of kafka-reassign-partitions. No I/O."""
+"""The plans of kafka-reassign-partitions: their JSON form, generated plans, and the replicas that a plan
+moves and throttles. No I/O.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _ANY: Final = "any"
 
 
 class Replica(NamedTuple):
-    """A replica on one broker. Sorts in the order of Kafka's output."""
+    """A replica on one broker, ordered as in Kafka's output."""
 
     broker: int
     topic: str
@@ -28,22 +30,22 @@ class Replica(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Target replicas as written in the file, with their log directories."""
+    """The target replicas as written in the file, with their log directories."""
 
     partitions: list[tuple[Partition, list[int]]]
     folders: dict[Replica, str]
 
 
 def failed(message: str) -> Failure:
-    """Kafka's error for rejected operations."""
+    """Return Kafka's error for rejected operations."""
     return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
 
 
 def read_plan(text: str) -> Plan:
-    """The plan in the file of --reassignment-json-file. Raises Failure."""
+    """Return the plan in the file of --reassignment-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
-        cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is no JSON")
+        cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is not JSON")
         raise Failure("org.apache.kafka.tools.AdminOperationException", str(cause), cause)
     top = _checked_version(value)
     plan = Plan([], {})
@@ -80,7 +82,7 @@ def _twice(items: Sequence[Any]) -> list[Any]:
 
 
 def check_plan(plan: Plan) -> Replicas:
-    """The plan to execute. Raises Failure."""
+    """Check a plan, and return the replicas of its partitions. Raises Failure."""
     if not plan.partitions:
         raise failed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -100,7 +102,7 @@ def check_plan(plan: Plan) -> Replicas:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics in the file of --topics-to-move-json-file. Raises Failure."""
+    """Return the topics in the file of --topics-to-move-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The file is not valid JSON")
@@ -114,7 +116,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def read_brokers(text: str) -> list[int]:
-    """The brokers of --broker-list. Raises Failure."""
+    """Return the brokers of --broker-list. Raises Failure."""
     found = []
     for item in text.split(","):
         if not item.removeprefix("-").isdecimal():
@@ -153,7 +155,7 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
 
 
 def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
-    """The plan in the format of --execute's file; `folders` are the known log directories of replicas."""
+    """Format the plan for the file of --execute. `folders` contains the known log directories of replicas."""
     known = folders or {}
     partitions = [
         {
@@ -176,7 +178,7 @@ class Move(NamedTuple):
 
 
 def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replicas) -> dict[Partition, Move]:
-    """Moves in progress and moves to start."""
+    """Return the moves in progress, and the moves to start."""
     found = {}
     for partition, one in ongoing.items():
         sources = set(one.replicas) - set(one.adding_replicas)
@@ -188,7 +190,7 @@ def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replica
 
 
 def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
-    """Values of {leader,follower}.replication.throttled.replicas for a topic."""
+    """Return the values of {leader,follower}.replication.throttled.replicas for a topic."""
     mine = {index: move for (name, index), move in found.items() if name == topic}
     return (
         _listed((index, broker) for index, move in mine.items() for broker in move.sources),
@@ -206,5 +208,5 @@ def _listed(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def brokers_of(found: Collection[Move]) -> list[int]:
-    """All brokers in the moves."""
+    """Return all brokers in the moves."""
     return sorted({broker for move in found for broker in move.sources | move.destinations})

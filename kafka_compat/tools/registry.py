@@ -30,8 +30,8 @@ TOOLS: Final = {
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }
-"""Name without "kafka-" -> module with `run(arguments) -> exit code`, which may also raise Failure and
-SystemExit.
+"""Maps a command's name without "kafka-" to its module, with `run(arguments) -> exit code`. `run` may also
+raise Failure and SystemExit.
 """
 
 _INTERRUPTED: Final = 130
@@ -39,13 +39,13 @@ _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """The command for a program's name, such as `/opt/kafka/bin/kafka-topics.sh`; None for other programs."""
+    """Return the command for a program such as `/opt/kafka/bin/kafka-topics.sh`, or None."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 
 
 def tool_of(word: str) -> str | None:
-    """The command with that name, with or without "kafka-" and ".sh"; None for other names."""
+    """Return the command with that name, with or without "kafka-" and ".sh", or None for other names."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 

@@ -89,7 +89,7 @@ def _csv(cell: object) -> str:
 
 
 class _Planner:
-    """Computes the new offsets of one group."""
+    """Calculation of the new offsets of one group."""
 
     def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
         self._cluster = cluster
@@ -97,7 +97,7 @@ class _Planner:
         self._group_id = group_id
 
     def offsets(self) -> Offsets:
-        """The new offsets. Raises Failure."""
+        """Return the new offsets. Raises Failure."""
         partitions = self._partitions()
         self._check(partitions)
         options = self._options
@@ -204,8 +204,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """The offsets of each group, from a file with the columns `group,topic,partition,offset`. The group
-    column is omitted if only one group is named. Raises Failure.
+    """Return the offsets of each group, from a file with the columns `group,topic,partition,offset`. The
+    group column is omitted if only one group is named. Raises Failure.
     """
     import csv
 
@@ -223,7 +223,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
             group_id, topic, number, offset = cells
             plan.setdefault(group_id, {})[topic, int(number)] = int(offset)
         except ValueError:
-            text = f"{path}: {','.join(row)} is no row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
+            text = f"{path}: {','.join(row)} is not a row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
             cause = Failure("java.io.IOException", text)
             raise Failure("java.lang.RuntimeException", text, cause) from None
     return plan

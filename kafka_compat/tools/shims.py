@@ -17,7 +17,7 @@ sys.path[:0] = {path!r}
 from kafka_compat.tools.registry import main
 main({tool!r})
 """
-"""Script without the `site` module, whose search for packages takes longer than most commands."""
+"""Script that runs without the `site` module, whose search for packages takes longer than most commands."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -27,12 +27,12 @@ def as_json(value: Any) -> None:
 
 
 def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
-    """A column for `table`, as wide as its widest cell."""
+    """Return a column for `table`, as wide as its widest cell."""
     return title, max([width_min, *map(len, cells)]), cells
 
 
 def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
-    """The lines of a table. Each column has a title, a minimum width and cells."""
+    """Return the lines of a table. Each column has a title, a minimum width and cells."""
     lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
     widths = [width for _, width, _ in columns]
     return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
@@ -47,18 +47,18 @@ def name_of(partition: tuple[str, int]) -> str:
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode, unsigned."""
+    """Return Java's String.hashCode as an unsigned number."""
     return java_hash_code(text) & 0xFFFFFFFF
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """TopicPartition.hashCode of Kafka's clients, unsigned."""
+    """Return TopicPartition.hashCode of Kafka's clients as an unsigned number."""
     return (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. `sized`:
-    the map was created with capacity for its entries.
+    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. With
+    `sized`, the map was created with capacity for its entries.
     """
     found = list(keys)
     capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
@@ -73,7 +73,7 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
 
 
 def uuid_of(text: str) -> UUID:
-    """The id in Kafka's base64 form. Raises Failure."""
+    """Parse an id in Kafka's base64 form. Raises Failure."""
     import base64
 
     if len(text) > _UUID_TEXT_MAX:
@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a list of topics like Kafka's TopicFilter. Match with the result's fullmatch."""
+    """Compile a list of topics as Kafka's TopicFilter does. Match names with the pattern's fullmatch."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

@@ -216,7 +216,7 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 
 def replica_assignment(options: Options) -> list[list[int]]:
-    """The brokers of each partition from --replica-assignment. Raises Failure."""
+    """Return the brokers of each partition from --replica-assignment. Raises Failure."""
     text = options.value("replica-assignment")
     found: list[list[int]] = []
     for part in filter(None, (text or "").split(",")):
@@ -237,7 +237,6 @@ def replica_assignment(options: Options) -> list[list[int]]:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    """Settings in --config, checked before a request is sent. Raises Failure."""
     given = options.values("config")
     if not given:
         return {}
@@ -400,7 +399,7 @@ def _descriptions(cluster: Cluster, options: Options) -> list[Any]:
 
 
 def _pages(cluster: Cluster, names: list[str], limit: int) -> list[Any]:
-    """Topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
+    """Return topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
     from kafka_compat.protocol.messages.describe_topic_partitions import TopicRequest
 
     found: dict[str, Any] = {}
@@ -466,7 +465,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
 
 
 def topics(cluster: Cluster, options: Options) -> list[str]:
-    """The existing topics that --topic matches, sorted."""
+    """Return the existing topics that --topic matches, sorted."""
     answer = cluster.metadata(None, "listTopics")
     hidden = show.INTERNAL_TOPICS if options.has("exclude-internal") else ()
     found = sorted(each.name for each in answer.topics if each.name not in hidden)

@@ -21,7 +21,7 @@ from kafka_compat.tools.options import KAFKA_VERSION
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
 _COMMIT: Final = "Commit:26b251a451ce941d"
-"""The commit of Kafka's sources. Kafka's argparse4j commands print it with their version."""
+"""Commit of Kafka's sources, which Kafka's argparse4j commands print with their version."""
 _TOPIC: Final = {"topic": Argument("String", True), "partition": Argument("Integer", True)}
 _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
     "list": {"duration-filter": Argument("Long"), "transactional-id-pattern": Argument("String")},
@@ -100,7 +100,6 @@ def _or_end(what: str) -> Iterator[None]:
 
 
 def _table(headers: str, values: Iterable[Iterable[object]]) -> None:
-    """Print rows below headers, separated by blanks."""
     rows = [headers.split(), *([str(value) for value in row] for row in values)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -179,7 +178,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # An unknown coordinator epoch becomes 0, as when the producer's first transaction hangs.
+        # The coordinator epoch is unknown (-1) if the producer's first transaction hangs. Use 0.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (
@@ -191,7 +190,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Id and epoch of the producer whose transaction begins at that offset, and the coordinator epoch."""
+    """Return the producer id and epoch and the coordinator epoch of the transaction at this offset."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]
@@ -263,8 +262,8 @@ _AT_ONCE_MAX: Final = 500
 def _hanging(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
 ) -> list[Hanging]:
-    """Transactions of a partition, a topic or a broker that exceed the maximum timeout and are unknown to
-    their coordinator.
+    """Return the transactions of a partition, a topic or a broker that exceed the maximum timeout and are
+    unknown to their coordinator.
     """
     if topic is not None and partition is not None:
         places = [(topic, partition)]
@@ -299,7 +298,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Transactions that no coordinator will end."""
+    """Return the transactions that no coordinator will end."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

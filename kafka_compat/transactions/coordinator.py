@@ -1,9 +1,9 @@
 """The transaction coordinator: all transactional IDs of the shards of `__transaction_state` that this broker
 leads.
 
-It finds the transaction of each request and passes the event to it; the runtime does the rest, except for the
-markers. Each response is passed to the callback of its request, at once or when its record is committed. Each
-callback is called exactly once, even if this broker loses the shard or shuts down.
+It passes each request to the state machine of its transactional ID; the runtime does the remaining work,
+except for the markers. Each response is passed to the callback of its request, immediately or when its record
+is committed. Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
-"""Retry interval after a partition or the log temporarily rejected a write."""
+"""Interval before a marker or a status record is written again after an error."""
 
 _FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 _MARKER_NOT_NEEDED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
@@ -51,12 +51,12 @@ _sched_yield = getattr(os, "sched_yield", lambda: None)
 
 
 def offer_core() -> None:
-    """Let a waiting thread run on this core first, if there is one.
+    """Yield the processor core to a waiting thread, if there is one.
 
-    Used for work that continues after a response was sent. On a machine with few cores, the client's threads,
-    woken in turn by the response, may be queued behind the broker's thread, and Linux would leave them there
-    until the broker sleeps or has used its time slice of a few milliseconds. The call costs a microsecond on
-    an idle core and a time slice on a busy one, so it is used in a few places only.
+    Called before work that continues after a response was sent. The response wakes the client's threads, one
+    after another. On a machine with few cores, Linux may queue them behind the broker's thread, and leave
+    them there until the broker sleeps or has used its time slice of a few milliseconds. The call costs a
+    microsecond on an idle core and a time slice on a busy one, so it is made in a few places only.
     """
     _sched_yield()
 
@@ -74,7 +74,6 @@ class TransactionSettings:
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:
-    """The transaction settings in a broker's configuration."""
     return TransactionSettings(
         transaction_max_timeout_ms=config.int("transaction.max.timeout.ms"),
         transactional_id_expiration_ms=config.int("transactional.id.expiration.ms"),
@@ -89,7 +88,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 class Overview(NamedTuple):
-    """One transactional ID as shown by ListTransactions and DescribeTransactions."""
+    """One transactional ID, as returned by ListTransactions and DescribeTransactions."""
 
     transactional_id: str
     status: Status
@@ -97,8 +96,7 @@ class Overview(NamedTuple):
 
 class MarkerDelivery:
     """Delivery of one transaction's markers to its partitions. `complete` is called when every partition has
-    its marker. Delivery is abandoned when the coordinator's shard moves: the next coordinator starts it
-    again.
+    its marker. If the coordinator's shard moves, delivery ends, and the next coordinator starts it again.
     """
 
     def __init__(
@@ -124,10 +122,10 @@ class MarkerDelivery:
             return
         offer_core()
         for partition in [item for item in self._awaiting if not self._writer.exists(item)]:
-            # The topic was deleted, and with it the transaction's records.
+            # The topic was deleted, together with the transaction's records.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Repeat, because the thread that was woken first has woken the next one.
+            # Yield a second time, because the client's first thread has woken another one.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -135,7 +133,7 @@ class MarkerDelivery:
 
     def _sent(self, partition: TopicPartition, error: ErrorCode) -> None:
         if error in _FENCED:
-            # A newer coordinator has taken over and completes the transaction.
+            # A newer coordinator has taken over. It completes the transaction.
             log.info(
                 "Could not write the marker of transactional ID %s to %s-%d: %s",
                 self._running.key,
@@ -188,10 +186,8 @@ class TransactionCoordinator:
         )
         self._running = self._runtime.running
 
-    # Lifecycle
-
     def start(self) -> None:
-        """Start the checks for timed-out transactions and expired IDs."""
+        """Start checking for timed-out transactions and expired IDs."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -205,10 +201,10 @@ class TransactionCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Load a shard that this broker now leads. A long log is read in steps, during which the shard is
-        loading. Decided transactions are completed.
+        """Load a shard that this broker now leads, and complete transactions that were decided. A long log is
+        read in steps; until then, the shard is loading.
         """
-        # Delay loading, because at startup a broker leads this shard before the partitions that need markers.
+        # Delay loading: at startup, a broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:
@@ -220,10 +216,8 @@ class TransactionCoordinator:
         """Load times of the most recently loaded shards."""
         return self._runtime.load_times_ms
 
-    # Requests of producers
-
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether `init_producer_id` or `end_and_bump` needs a new producer ID."""
+        """Return whether `init_producer_id` or `end_and_bump` needs a new producer ID."""
         running, error = self._find(transactional_id)
         return not error and (running is None or running.machine.needs_producer_id)
 
@@ -235,14 +229,14 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """Process an InitProducerId. `new_producer_id` is -1 if none was needed."""
+        """Process an InitProducerId. `new_producer_id` is -1 if no new ID was needed."""
         now_ms = self._now_ms()
         running, error = self._find(transactional_id)
         if transactional_id and not 0 < timeout_ms <= self._settings.transaction_max_timeout_ms:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The ID was just deleted. The producer retries.
+                # The transactional ID was deleted just now. The producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(
@@ -263,7 +257,7 @@ class TransactionCoordinator:
         respond: Callable[[ErrorCode], None],
         client_version: int = 0,
     ) -> None:
-        """Process an AddPartitionsToTxn or AddOffsetsToTxn. The partitions succeed or fail together."""
+        """Process an AddPartitionsToTxn or AddOffsetsToTxn. All partitions have the same result."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(error)
@@ -276,7 +270,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> ErrorCode:
-        """Whether the partitions are in the producer's open transaction (KIP-890 part 1)."""
+        """Return NONE if the partitions are in the producer's open transaction (KIP-890 part 1)."""
         running, error = self._find_known(transactional_id)
         return error if error or running is None else running.machine.verify(identity, partitions)
 
@@ -303,15 +297,13 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """Process an EndTxn of transaction.version 2. `new_producer_id` is -1 if none was needed."""
+        """Process an EndTxn of transaction.version 2. `new_producer_id` is -1 if no new ID was needed."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
         else:
             out = running.machine.end_and_bump(identity, committed, new_producer_id, respond, self._now_ms())
             self._runtime.carry_out(running, out)
-
-    # Administration
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, Status | None]:
         """Describe one ID, for DescribeTransactions."""
@@ -323,7 +315,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """List IDs, for ListTransactions. Empty filters match all; `duration_ms` is a minimum (-1: none)."""
+        """List IDs that match all filters, for ListTransactions. `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:
@@ -338,8 +330,6 @@ class TransactionCoordinator:
             and (duration_ms < 0 or now_ms - status.start_ms > duration_ms)
         ]
 
-    # Timeouts
-
     def _look_for_timeouts(self) -> None:
         now_ms = self._now_ms()
         for running in list(self._running.values()):
@@ -352,10 +342,8 @@ class TransactionCoordinator:
         for running in list(self._running.values()):
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
-    # Running the state machines
-
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """Find the ID. Returns None with NONE for an unused ID, or with an error if not coordinated here."""
+        """Return the machine of an ID and NONE, or None and an error. An unknown ID returns None and NONE."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)
@@ -370,7 +358,7 @@ class TransactionCoordinator:
     def _perform(self, running: RunningMachine[Transaction], out: Output) -> None:
         if out.markers is not None:
             delivery = MarkerDelivery(running, out.markers, self._markers, self._runtime, self._complete)
-            # The response is sent first, because the producer waits only for the decision.
+            # Send the response before the markers, because the producer waits only for the decision.
             self._scheduler.call_later(0, delivery.send)
         if out.retry_completion:
             self._runtime.timers.call_later(RETRY_MS, partial(self._complete, running))

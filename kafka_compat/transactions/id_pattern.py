@@ -1,8 +1,8 @@
 """Regular expressions over transactional IDs (KIP-1152), matched in time linear in the length of the ID.
 
-Clients choose the pattern, and Python's `re` can take exponential time for some patterns. `re` is therefore
-only used to parse the pattern; a nondeterministic automaton does the matching, following all states at once,
-like RE2, which Kafka uses. As in RE2, look-around and backreferences are not supported.
+The patterns come from clients, and Python's `re` takes exponential time for some patterns. `re` is therefore
+only used to parse a pattern. A nondeterministic automaton matches it by following all states at once, like
+RE2, which Kafka uses. Look-around and backreferences are not supported, as in RE2.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Accepts = Callable[[str], bool]
 
 
 class InvalidPattern(Exception):
-    """The pattern is not a regular expression, or is not supported."""
+    """Raised if the pattern is not a valid regular expression, or uses an unsupported construct."""
 
 
 class _State:
-    """A state that leads to `target` on a character that it accepts, or to each of `free` on none."""
+    """A state that leads to `target` on a character that it accepts, or to the states in `free` on none."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
@@ -57,7 +57,7 @@ class IdPattern:
         self._start = self._sequence(parsed, self._end)
 
     def matches(self, text: str) -> bool:
-        """Whether the whole of `text` matches."""
+        """Return whether the pattern matches the whole of `text`."""
         states = _closure([self._start], is_start=True, is_end=not text)
         for position, character in enumerate(text, 1):
             reached = [
@@ -68,7 +68,7 @@ class IdPattern:
             states = _closure(reached, is_start=False, is_end=position == len(text))
         return self._end in states
 
-    # Construction, from the end to the start
+    # Build the automaton from its end to its start.
 
     def _new(self) -> _State:
         self._count += 1
@@ -131,7 +131,7 @@ class IdPattern:
 
 
 def _closure(states: Iterable[_State], *, is_start: bool, is_end: bool) -> set[_State]:
-    """These states, and all that are reachable by empty transitions."""
+    """Return these states, and all states that can be reached from them without a character."""
     found: set[_State] = set()
     waiting = list(states)
     while waiting:

@@ -1,4 +1,4 @@
-"""Writing of transaction markers to partitions that this broker leads (for any coordinator)."""
+"""Writing of transaction markers, for any coordinator, to partitions that this broker leads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LocalMarkerWriter:
-    """MarkerWriter for local partitions. Markers in `__consumer_offsets` are also passed to `groups`."""
+    """MarkerWriter for local partitions. Markers in `__consumer_offsets` are also reported to `groups`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class LocalMarkerWriter:
         groups: Callable[[], GroupCoordinator],
         ended: Callable[[TopicPartition, ProducerIdentity], None],
     ) -> None:
-        """`ended` is called with the partition and producer of each marker, before it is committed."""
+        """`ended` is called with the partition and producer of each appended marker, before its commit."""
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock

@@ -12,7 +12,7 @@ from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 class Marker(NamedTuple):
     """The end marker of one transaction. `coordinator_epoch` fences markers from replaced coordinators. With
     `bumped_epoch`, the transaction's records have an older epoch than the marker, and records with the
-    marker's epoch belong to another transaction (KIP-1228).
+    marker's epoch belong to a different transaction (KIP-1228).
     """
 
     identity: ProducerIdentity
@@ -26,9 +26,9 @@ MarkerCallback = Callable[[TopicPartition, ErrorCode], None]
 
 class MarkerWriter(Protocol):
     def exists(self, partition: TopicPartition) -> bool:
-        """Whether the partition still exists, and therefore needs a marker."""
+        """Return whether the partition still exists, and therefore needs a marker."""
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        """Write the marker to each partition. Call back exactly once for each, when its marker is committed
-        or with an error.
+        """Write the marker to each partition. `done` is called exactly once for each, when its marker is
+        committed or with an error.
         """

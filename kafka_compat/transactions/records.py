@@ -1,7 +1,7 @@
 """Encoding and decoding of the records in `__transaction_state`, the status of transactional IDs.
 
-Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 with
-transaction.version 1 or later or if v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
+Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 if
+transaction.version is 1 or later, or if v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
 _FLEXIBLE_VALUE_VERSION: Final = 1
 _STATES: Final = tuple(TransactionState)
-"""States in the order of their numbers in a record."""
+"""The states, in the order of their numbers in a record."""
 
 
 def encode_record(record: StatusRecord, transaction_version: int = 0) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value); a deletion's value is None. Raises ValueError for an ID too long."""
+    """Encode a record as (key, value); the value of a deletion is None. Raises ValueError for a long ID."""
     value = None if record.value is None else _encode_status(record.value, transaction_version)
     return _encode_key(record.transactional_id), value
 
@@ -36,7 +36,7 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 def decode_record(key: bytes, value: bytes | None) -> StatusRecord | None:
-    """Decode a record. Returns None for other kinds of keys. Raises MalformedRequest."""
+    """Decode a record, or return None for other types of keys. Raises MalformedRequest."""
     if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
         return None
     transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id

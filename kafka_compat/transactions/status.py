@@ -20,7 +20,7 @@ NO_TIME: Final = -1
 
 
 class TransactionState(StrEnum):
-    """The states of a transactional ID, by their names in DescribeTransactions."""
+    """States of a transactional ID. The values are their names in DescribeTransactions."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -33,14 +33,14 @@ class TransactionState(StrEnum):
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer ID with its epoch."""
+    """A producer ID and epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Status(NamedTuple):
-    """The stored status of a transactional ID. `start_ms` is -1 before the first transaction; it and
+    """The stored status of a transactional ID. `start_ms` (-1 before the first transaction) and
     `last_update_ms` are times of day.
 
     `previous_producer_id` and `next_producer_id` (-1: none) are the producer IDs before and after the
@@ -65,7 +65,7 @@ class Status(NamedTuple):
 
 
 class StatusRecord(NamedTuple):
-    """A record of `__transaction_state`; None deletes the ID."""
+    """A record of `__transaction_state`. The value None deletes the ID."""
 
     transactional_id: str
     value: Status | None
@@ -76,8 +76,8 @@ class StatusRecord(NamedTuple):
 
 
 class IdentityResult(NamedTuple):
-    """The response to InitProducerId, and to an EndTxn of transaction.version 2: the producer's next
-    identity; none with an error.
+    """The response to InitProducerId, and to EndTxn of transaction.version 2: the producer's next identity,
+    or an error without an identity.
     """
 
     error: ErrorCode
@@ -88,7 +88,7 @@ Result = IdentityResult | ErrorCode
 
 
 class Markers(NamedTuple):
-    """The end of a transaction, to be written to each of its partitions. With `bumped_epoch` the
+    """The markers at the end of a transaction, one for each of its partitions. With `bumped_epoch`, the
     transaction's records have an older epoch than its markers (transaction.version 2).
     """
 

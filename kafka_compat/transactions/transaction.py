@@ -5,20 +5,20 @@ Rules
    as `stored`. Until then the transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
 2. A transaction is decided once PrepareCommit or PrepareAbort is committed. The client then gets its
-   response, and markers are written until every partition has one, whatever happens to this broker.
+   response, and markers are written until every partition has one, even if this broker fails.
 3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
-   identity gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated
-   request gets the same response (KIP-360). After the second-to-last epoch, the ID is replaced.
+   identity gets a new epoch only if no other producer has replaced it (PRODUCER_FENCED otherwise); a repeated
+   request gets the same response (KIP-360). After the second-to-last epoch, the producer ID is replaced.
 4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
    its own (PrepareEpochFence), which is never returned to a client and takes effect with the decision:
    `status` contains it before `stored` does. If the record could not be written, the epoch is reused. With
-   transaction.version 2, the abort counts as one of that version, whichever version began the transaction.
+   transaction.version 2, the abort is treated as one of version 2, whichever version began the transaction.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
-   response to EndTxn carry the next one. A late request has an old epoch and is rejected; a repeated EndTxn
-   is recognized by its epoch. The producer may abort a transaction that has not begun, and after the
+   response to EndTxn contain the next epoch. A late request has an old epoch and is rejected; a repeated
+   EndTxn is recognized by its epoch. The producer may abort a transaction that has not begun, and after the
    second-to-last epoch it continues with a new producer ID.
 
-The transitions, each with its valid start states, are in the table `BEFORE`.
+The table `BEFORE` contains the transitions, each with the states in which it may begin.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: AT_REST,
 }
-"""The valid start states of a transition to each state."""
+"""Maps each state to the states from which a transition to it may begin."""
 COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
@@ -75,15 +75,15 @@ _STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error for a producer if a status cannot be written."""
+"""Maps errors of a failed append to errors for a producer."""
 
 _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
 
 
 class _Pending(NamedTuple):
-    """A transition whose record is being written. `is_appended` is False while markers are awaited.
+    """A transition whose record is being written. `is_appended` is False while it waits for markers.
 
-    `answer` is passed to `waiter` (None: none) once the record is committed.
+    `answer` is passed to `waiter` (if it is not None) once the record is committed.
     """
 
     status: Status
@@ -95,8 +95,9 @@ class _Pending(NamedTuple):
 
 
 class Transaction:
-    """State machine of one transactional ID in the coordinator runtime; its caller also calls
-    `markers_written` when every partition of `Output.markers` has its marker.
+    """State machine of one transactional ID in the coordinator runtime.
+
+    The caller must call `markers_written` once every partition in `Output.markers` has its marker.
     """
 
     __slots__ = (
@@ -114,35 +115,33 @@ class Transaction:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
         self.stored: Status | None = None
-        """The status in the log."""
+        """The status in the log, or None."""
         self.status = _UNKNOWN
-        """The status shown to producers and administrators. It differs from `stored` in the epoch of an
-        unwritten abort, and in a time that records have no field for.
+        """The status shown to producers and administrators. It differs from `stored` in the epoch of an abort
+        that is not written yet, and in a time for which records have no field.
         """
         self.is_dead = False
         self._version = version
         self._last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
-        """The transition that awaits its record or its markers; no other may begin."""
+        """The transition that waits for its record or its markers. No other transition may begin."""
         self._epoch_fence_failed = False
 
     @classmethod
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """A new ID, to which InitProducerId assigns epoch 0."""
+        """Return the machine for a new ID, to which InitProducerId assigns epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, needs a new producer ID because all
-        epochs of this one are used up.
+        """Whether InitProducerId, or EndTxn of transaction.version 2, needs a new producer ID because all
+        epochs of the current one are used up.
         """
         return self.status.producer_epoch >= EPOCH_MAX - 1
-
-    # Requests of producers
 
     def init_producer_id(
         self,
@@ -152,8 +151,8 @@ class Transaction:
         waiter: Waiter,
         now_ms: int,
     ) -> Output:
-        """Process an InitProducerId. `expected` is the identity that the producer sent; `new_producer_id` is
-        -1 if `needs_producer_id` was just False.
+        """Process an InitProducerId. `expected` is the identity that the producer sent. `new_producer_id` is
+        -1 if `needs_producer_id` was False immediately before the call.
         """
         out = Output()
         status = self.status
@@ -177,7 +176,7 @@ class Transaction:
         elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
             identity, last_epoch = self._next_identity, status.producer_epoch
         elif expected.producer_epoch == self._last_epoch:
-            # The response to the same request was lost.
+            # The producer repeats a request because it did not receive the response.
             identity, last_epoch = status.identity, self._last_epoch
         else:
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
@@ -196,7 +195,7 @@ class Transaction:
         )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Whether the producer holds the ID, or held it until its epochs were used up."""
+        """Return whether the producer owns the ID, or owned it until its epochs were used up."""
         return (
             self.status.producer_epoch == NO_EPOCH
             or expected.producer_id == self.status.producer_id
@@ -227,11 +226,11 @@ class Transaction:
         now_ms: int,
         client_version: int = 0,
     ) -> Output:
-        """Process an AddPartitionsToTxn. The first one opens a transaction."""
+        """Process an AddPartitionsToTxn. The first request opens a transaction."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
-            # The ID may be about to get the producer ID that the request already contains.
+            # The request may already contain the producer ID that the pending transition assigns.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.status.state in PREPARED):
@@ -268,7 +267,7 @@ class Transaction:
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
         """Process an EndTxn of transaction.version 2. The response contains the identity for the next
-        transaction. `new_producer_id` is -1 if `needs_producer_id` was just False.
+        transaction. `new_producer_id` is -1 if `needs_producer_id` was False immediately before the call.
         """
         out = Output()
         status = self.status
@@ -282,12 +281,12 @@ class Transaction:
             and status.producer_epoch == 0
         )
         if self.status.state in OUTCOMES and (is_bumped or is_new_id):
-            # The response to the same request was lost, or the transaction was aborted before the request.
+            # The producer did not receive the response, or the transaction was aborted before the request.
             if self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort used the last epoch, so the producer continues with a new ID (KAFKA-20090).
+            # The abort used the last epoch, so the producer continues with a new ID (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
@@ -311,14 +310,12 @@ class Transaction:
         answer = IdentityResult(ErrorCode.NONE, next_identity)
         return self._prepare(out, prepared, waiter, answer, last_epoch=epoch)
 
-    # Transitions
-
     @property
     def _next_identity(self) -> ProducerIdentity:
         return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
 
     def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
-        """Abort the open transaction in an epoch of its own, to fence its producer."""
+        """Abort the open transaction in an epoch of its own, which fences its producer."""
         epoch = self.status.producer_epoch
         if not self._epoch_fence_failed:
             epoch = min(epoch + 1, EPOCH_MAX)
@@ -341,7 +338,7 @@ class Transaction:
         last_epoch: int | None = None,
         is_fence: bool = False,
     ) -> Output:
-        """Write the record of a transition. `answer` is passed to `waiter` once the record is committed."""
+        """Write the record of a transition. When the record is committed, `answer` is passed to `waiter`."""
         if self.status.state not in BEFORE[status.state]:
             raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.status.state}")
         kept = self._last_epoch if last_epoch is None else last_epoch
@@ -353,8 +350,6 @@ class Transaction:
         value = None if status.state is DEAD else status
         return Write((StatusRecord(self.transactional_id, value),), None)
 
-    # Timeouts
-
     def is_timed_out(self, now_ms: int) -> bool:
         """Whether the open transaction has exceeded the timeout set by its producer."""
         return (
@@ -364,7 +359,7 @@ class Transaction:
         )
 
     def abort_timed_out(self, now_ms: int) -> Output:
-        """Abort a transaction that exceeded its timeout, and fence its producer."""
+        """Abort a transaction that has exceeded its timeout, and fence its producer."""
         out = Output()
         if self.is_timed_out(now_ms):
             out.notes.append(f"aborting its transaction after {self.status.timeout_ms} ms, its timeout")
@@ -372,7 +367,7 @@ class Transaction:
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """Delete an ID that was unused for transactional.id.expiration.ms."""
+        """Delete an ID that has been unused for transactional.id.expiration.ms."""
         out = Output()
         status = self.status
         if (
@@ -383,19 +378,17 @@ class Transaction:
             self._prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
         return out
 
-    # The runtime's events
-
     wake_at_ms: Final = None
-    """There is no timer: the coordinator calls `abort_timed_out` and `expire` at intervals."""
+    """Always None, because the coordinator calls `abort_timed_out` and `expire` periodically."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """Apply the stored status of the ID. Only this method changes `stored`."""
+        """Apply a committed status record of the ID. Only this method changes `stored`."""
         self.stored = status = record.value
         if status is None:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
         elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # The record lacks the last transaction's start, which DescribeTransactions shows in Kafka 3.9.
+            # Keep the last transaction's start, which the record lacks and DescribeTransactions shows in 3.9.
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 
@@ -408,7 +401,7 @@ class Transaction:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete the pending transition, whose record is committed and replayed or failed with an error."""
+        """Complete the pending transition. Without an error, its record is committed and replayed."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -421,7 +414,7 @@ class Transaction:
             self._await_markers(out, now.wall_ms)
         elif self.status.state in OUTCOMES:
             self._epoch_fence_failed = False
-        # The transition took effect, even if the producer gets an error and retries.
+        # The transition has taken effect, even if the producer gets an error and retries.
         _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
 
@@ -437,16 +430,14 @@ class Transaction:
         return out
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Do nothing, because `__transaction_state` is not written in transactions."""
+        """Ignore the marker, because records in `__transaction_state` are not part of transactions."""
 
     def tick(self, now: Now) -> Output:
         return Output()
 
     def unload(self) -> Output:
-        """Stop coordinating. `written` has already completed the waiting requests."""
+        """Stop coordinating. The waiting requests were already completed by `written`."""
         return Output()
-
-    # Markers
 
     def _await_markers(self, out: Output, now_ms: int) -> None:
         status = self.status
@@ -477,8 +468,6 @@ class Transaction:
             out.write = self._write(pending.status)
         return out
 
-    # Helpers
-
     def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
         if identity.producer_id != self.status.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -488,7 +477,7 @@ class Transaction:
 
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
-    """Respond without a change. The error is NONE if nothing was left to do."""
+    """Respond without changing anything. The error is NONE if there is nothing to do."""
     out.responses.append((waiter, error))
     return out
 

@@ -1,9 +1,9 @@
 """Verification that records may be appended to a partition as part of a transaction (KIP-890), so that a late
-retry never opens a transaction that is not ended.
+retry never opens a transaction that nothing ends.
 
-The partition's leader asks the coordinator of the transactional ID, or, for a producer of transaction.version
-2, asks it to add the partition. If the transaction ends before the response arrives, by its marker or a new
-leader epoch of the partition, the response is ignored.
+The partition's leader asks the coordinator of the transactional ID whether the partition is in the
+transaction. For a producer of transaction.version 2, it asks the coordinator to add the partition. If a
+marker or a new leader epoch of the partition arrives before the response, the response is ignored.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Coordinators(Protocol):
         *,
         adds: bool,
     ) -> None:
-        """Verify, or with `adds` ensure, that each partition is in the open transaction. Calls `respond`
-        exactly once, immediately or later.
+        """Ask whether each partition is in the open transaction, or with `adds`, ensure that it is. `respond`
+        is called exactly once, immediately or later.
         """
 
 
 class LocalCoordinators:
-    """The coordinators of a standalone broker: all of them are local."""
+    """The coordinators of a standalone broker, which are all local."""
 
     def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
         self._coordinator = coordinator
@@ -74,7 +74,7 @@ class LocalCoordinators:
 
 
 class _Question(NamedTuple):
-    """A question to a coordinator, and the deadline of its retries."""
+    """A request to a coordinator, and the deadline for its retries."""
 
     transactional_id: str
     identity: ProducerIdentity
@@ -84,7 +84,7 @@ class _Question(NamedTuple):
 
 
 class Verifications:
-    """Verifications that await coordinators, and the transaction ends that may void them."""
+    """Verifications in progress. Transactions that end in the meantime may invalidate them."""
 
     def __init__(self, replicas: ReplicaManager, coordinators: Coordinators) -> None:
         self._replicas = replicas
@@ -92,7 +92,7 @@ class Verifications:
         self._asked: WeakSet[Verification] = WeakSet()
 
     def is_open(self, partition: TopicPartition, identity: ProducerIdentity) -> bool:
-        """Whether the transaction has records in the partition, so that no verification is needed."""
+        """Return whether the transaction has records in the partition, so that no verification is needed."""
         held = self._replicas.get(*partition)
         entry = None if held is None else held.log.producers.entries.get(identity.producer_id)
         return (
@@ -110,16 +110,16 @@ class Verifications:
         knows_abortable: bool,
         adds: bool,
     ) -> Verification:
-        """Verify the partitions in which the transaction has no records yet. This completes at once if the
-        coordinator is local and has nothing to write. With `adds`, the partitions are added, with a short
-        wait for a transaction that is ending.
+        """Verify the partitions in which the transaction has no records yet. The verification completes
+        immediately if the coordinator is local and has nothing to write. With `adds`, the partitions are
+        added to the transaction, and an earlier transaction has a short time to end first.
 
-        A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE.
+        A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE instead.
         """
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
         unknown = [item for item in asked if not self.is_open(item, identity)]
-        # The marker of a transaction with its own epoch has the next epoch.
+        # If every transaction has its own epoch, the marker of this transaction has the next epoch.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
         verification = Verification(
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
@@ -149,18 +149,18 @@ class Verifications:
             verification.answer(found)
 
     def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
-        """A verification that fails with a known error."""
+        """Return a verification that fails with this error."""
         verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
         verification.answer(dict.fromkeys(partitions, error))
         return verification
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        """Record that a marker of that producer was written to the partition."""
+        """Invalidate verifications, because a marker of this producer was written to the partition."""
         for verification in self._asked:
             verification.ended(partition, identity)
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The epoch in which this broker leads the partition; -1 if it is not the leader."""
+        """Return the epoch in which this broker leads the partition, or -1 if it is not the leader."""
         held = self._replicas.get(*partition)
         return held.leader_epoch if held is not None and held.is_leader else _NOT_LED
 
@@ -169,14 +169,14 @@ _NOT_LED: Final = -1
 _ENDED: Final = -2
 _ADD_AGAIN_S: Final = 0.02
 _ADD_PATIENCE_S: Final = 0.1
-"""Kafka's add.partitions.to.txn.retry.backoff.ms and .max.ms: the markers of the last transaction are often
-still being written when the next begins.
+"""Kafka's add.partitions.to.txn.retry.backoff.ms and .max.ms. The markers of the last transaction are often
+still being written when the next transaction begins.
 """
 
 
 class Verification:
-    """A verification in progress. Before `take`, a marker that ends the transaction or a change of leader
-    voids the verification.
+    """A verification in progress. It is void if, before `take`, a marker ends the transaction or the leader
+    changes.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Verification:
         partitions: list[TopicPartition],
         knows_abortable: bool,
     ) -> None:
-        """`end_epoch`: the lowest producer epoch of a marker that ends the transaction."""
+        """`end_epoch` is the lowest producer epoch of a marker that ends the transaction."""
         self._leader_epoch = leader_epoch
         self._producer_id = producer_id
         self._end_epoch = end_epoch
@@ -201,7 +201,7 @@ class Verification:
         self._answered.set()
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        """Record that a marker of that producer was written to the partition."""
+        """Void the verification if the marker that was written to this partition ends its transaction."""
         if (
             identity.producer_id == self._producer_id
             and identity.producer_epoch >= self._end_epoch
@@ -218,7 +218,7 @@ class Verification:
         await self._answered.wait()
 
     def take(self) -> PartitionErrors:
-        """The results by partition: NONE if records may be appended now, before any other event."""
+        """Return the result for each partition. NONE: records may be appended now, before any other event."""
         return {partition: self._error(partition) for partition in self._found}
 
     def _error(self, partition: TopicPartition) -> ErrorCode:
@@ -226,7 +226,8 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # Another leader may have written the marker. The client retries and is verified again.
+            # A different leader may have written the marker. The client retries, and verification is
+            # repeated.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -10,29 +10,29 @@ NEVER = -1
 
 
 class Cleaning:
-    """One cleaning of one log."""
+    """Statistics of one cleaning of one log."""
 
     __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
 
     def __init__(self, job: CleaningJob, now_ms: int) -> None:
-        """`now_ms` is monotonic, as in all methods."""
+        """`now_ms` is the monotonic time, as in all methods."""
         self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
         self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
         self.began_ms = now_ms
         self.took_ms = 0
         self.read_bytes = 0
-        """Bytes of copied segments, before and after cleaning."""
+        """Bytes of the copied segments before cleaning; `written_bytes` is the size after cleaning."""
         self.written_bytes = 0
         self.utilization = 0.0
-        """The utilization of log.cleaner.dedupe.buffer.size, in Kafka's entries of 24 bytes."""
+        """Utilization of log.cleaner.dedupe.buffer.size, assuming Kafka's entries of 24 bytes."""
 
     def copied(self, group: CleanedGroup) -> None:
-        """Record a finished segment."""
+        """Record that segments have been cleaned."""
         self.read_bytes += sum(self._sizes.get(base_offset, 0) for base_offset in group.sources)
         self.written_bytes += group.size_bytes
 
     def ended(self, key_count: int, now_ms: int) -> None:
-        """Record the end of the cleaning, which mapped `key_count` keys to their last offsets."""
+        """Record the end of the cleaning, which found `key_count` different keys."""
         self.utilization = min(key_count / self._slots, 1.0)
         self.took_ms = max(now_ms - self.began_ms, 0)
 
@@ -44,11 +44,11 @@ class CleanerStats:
         self.last: Cleaning | None = None
         """The most recently completed cleaning."""
         self.looked_ms = NEVER
-        """The time of the last pass over the logs."""
+        """The time at which the last pass over the logs began."""
         self.dirtiest_ratio = 0.0
         """The dirty ratio of the dirtiest log in the last pass, from 0 to 1."""
         self.overdue_ms = 0
-        """The longest wait of a record beyond max.compaction.lag.ms in the last pass."""
+        """The longest time in the last pass by which a record exceeded max.compaction.lag.ms."""
 
     def look_begins(self, now_ms: int) -> None:
         """Start a pass over the logs that may be compacted. The caller must then call `saw` for each log."""
@@ -56,6 +56,6 @@ class CleanerStats:
         self.dirtiest_ratio, self.overdue_ms = 0.0, 0
 
     def saw(self, dirty: DirtyPart) -> None:
-        """Record the dirty ratio of a log."""
+        """Record the state of a log that was examined in this pass."""
         self.dirtiest_ratio = max(self.dirtiest_ratio, dirty.ratio)
         self.overdue_ms = max(self.overdue_ms, dirty.overdue_ms)

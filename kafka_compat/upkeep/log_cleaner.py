@@ -1,4 +1,4 @@
-"""Compaction scheduler of one broker: selects the dirtiest log, runs a child process that cleans the log, and
+"""Compaction scheduler of one broker: selects the dirtiest log, starts a child process that cleans it, and
 installs the result.
 
 Rules
@@ -6,7 +6,7 @@ Rules
    cleaned first.
 2. A child only writes `.cleaned` files. Only the broker changes the log, on its loop, between two requests.
 3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
-   unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
+   unchanged; it is cleaned again later. A log that cannot be cleaned is skipped until the broker restarts.
 4. The clean offset of a log is recorded after its new files are durable.
 """
 
@@ -50,7 +50,7 @@ class LogCleaner:
         log_dirs: LogDirs,
         feed: MetadataFeed,
     ) -> None:
-        """`candidates` returns at least the partitions whose logs may be compacted."""
+        """`candidates` returns the partitions whose logs may be compacted. It may return others as well."""
         self.loop = asyncio.get_running_loop()
         self._config = config
         self._clock = clock
@@ -59,7 +59,7 @@ class LogCleaner:
         self._clean_up_to = log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
         self._waiting: dict[TopicPartition, list[asyncio.Future[None]]] = {}
-        """Callbacks for the exit of a child."""
+        """Futures that are completed when a child exits."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
         self._reported = ""
@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Report a lack of processes, descriptors or space once, because every check retries.
+                # Every check retries. Log a lack of processes, descriptors or disk space only once.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     key = found[0].topic, found[0].partition
@@ -93,7 +93,7 @@ class LogCleaner:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Attempt to clean a log, however small its dirty part, and return when the attempt has ended."""
+        """Attempt to clean a log, however small its dirty part. Returns when the attempt has ended."""
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)
@@ -126,13 +126,14 @@ class LogCleaner:
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
 
     def is_moving(self, log: Log) -> bool:
-        """Whether the log is being moved. As in Kafka, such a log is not cleaned: a tombstone could otherwise
-        be removed before it is copied, but after the record that it deletes was copied.
+        """Return whether the log is being moved. As in Kafka, such a log is not cleaned. Otherwise, a
+        tombstone could be removed after the record that it deletes was copied, but before the tombstone
+        itself is copied.
         """
         return (log.topic, log.partition) in self._log_dirs.futures
 
     def uncleanable(self) -> list[tuple[Log, int]]:
-        """The logs that cannot be cleaned, and the dirty bytes of each."""
+        """The logs that cannot be cleaned, each with the number of its dirty bytes."""
         found: list[tuple[Log, int]] = []
         for partition in self._candidates() if self._uncleanable else ():
             log, key = partition.log, (partition.topic, partition.partition)
@@ -161,18 +162,16 @@ class LogCleaner:
         return best
 
     def stop(self) -> None:
-        """Kill the children and wait for their exit. Unfinished work is discarded."""
+        """Kill the children and wait for their exit. Unfinished cleanings are discarded."""
         self._stopped = True
         for child in list(self._running.values()):
             child.kill(wait=True)
-
-    # --- messages of children
 
     def group_ready(self, child: _Child, group: CleanedGroup) -> None:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Record it before the first gap appears: recovery treats gaps in an uncleaned log as damage.
+        # Checkpoint this before the first gap appears: recovery treats gaps in an uncleaned log as damage.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
@@ -181,7 +180,7 @@ class LogCleaner:
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
-        """Record that a log is clean, once the cleaned segments are durable."""
+        """Record that a log is clean. The checkpoint is written after the cleaned segments are durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
         log = child.log
@@ -191,14 +190,14 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Skip a log whose records or indexes are unreadable. Other disk errors are retried."""
+        """Log a failure. Skip a log with unreadable records or indexes; other disk errors are retried."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d: %s; %s", child.log.topic, child.log.partition, reason, later)
         if not may_try_again:
             self._uncleanable.add(child.log)
 
     def exited(self, child: _Child) -> None:
-        """Handle the exit of a child, and start the next cleaning that is due."""
+        """Process the exit of a child, and start the next cleaning that is due."""
         key = child.log.topic, child.log.partition
         del self._running[key]
         for end in self._waiting.pop(key, ()):
@@ -216,7 +215,7 @@ class LogCleaner:
 
 
 class _Child:
-    """A cleaning process and its messages."""
+    """A process that cleans a log, and the messages from it."""
 
     def __init__(self, cleaner: LogCleaner, log: Log, job: CleaningJob, cleaning: Cleaning) -> None:
         self.log = log
@@ -250,7 +249,7 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log was deleted, is being moved, or was truncated, maybe below the cleaned records."""
+        """Whether the log was closed, moved or truncated, possibly below the cleaned records."""
         log = self.log
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 

@@ -1,9 +1,9 @@
 """Schedule of a broker's periodic work: retention, compaction, rolling, timed flushes, checkpoints,
 deletions, and garbage collection.
 
-Runs every second, or every log.cleaner.backoff.ms if that is shorter. Work on every partition yields to the
-event loop (long_work.py), and work that waits for a disk runs in the workers of the log directories.
-Intervals use the monotonic clock; ages use the time of day, as in record timestamps.
+The schedule runs every second, or every log.cleaner.backoff.ms if that is shorter. Work on all partitions
+yields to the event loop (long_work.py), and work that waits for a disk runs in the workers of the log
+directories. Intervals use the monotonic clock; ages use the time of day, like record timestamps.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ log = logging.getLogger(__name__)
 TICK_S = 1.0
 TICK_S_MIN = 0.05
 IDLE_LATE_S = 0.003
-"""The loop counts as idle if it wakes the upkeep with at most this delay."""
+"""The loop counts as idle if it runs the upkeep at most this much later than scheduled."""
 PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
 """Maximum number of active segments examined per second."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""Number of partitions that add 1 ms to the checkpoint interval, as the file is written as a whole."""
+"""Number of partitions that add 1 ms to the checkpoint interval; a checkpoint contains all of them."""
 
 
 class _Job(NamedTuple):
-    """A periodic job. `run` gets the time of day in ms, and does the work or returns its steps."""
+    """A periodic job. `run` gets the time of day in ms. It does the work, or returns the steps that do."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
 
 
 class Maintenance:
-    """Runs each job of one broker when its interval has passed."""
+    """Runs each job of one broker when the job's interval has passed."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
-        """The log cleaner; None until there is a log to compact."""
+        """The log cleaner; None until a log can be compacted."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -109,20 +109,22 @@ class Maintenance:
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
         self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
-        # Run the first retention check soon after startup (Kafka: log.initial.task.delay.ms).
+        # Run the first retention check soon after startup (Kafka's log.initial.task.delay.ms).
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
-        """Start the schedule in a task of that owner."""
+        """Start the schedule in a background task."""
+        self._garbage.start()
         tasks.spawn("maintenance", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
-        """Stop the work that runs outside the task."""
+        """Stop the work that runs outside the background task."""
+        self._garbage.stop()
         if self.cleaner is not None:
             self.cleaner.stop()
 
     async def do_all(self) -> None:
-        """Run every job, due or not, and wait for jobs that continue outside the task."""
+        """Run every job now, and wait for jobs that continue outside the background task."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
         if self.cleaner is not None:
@@ -137,7 +139,6 @@ class Maintenance:
             await self._tick()
 
     async def _tick(self) -> None:
-        """Run the jobs that are due."""
         now_ms, time_of_day_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         for job in self._jobs:
             if now_ms >= self._due_ms[job]:
@@ -153,8 +154,8 @@ class Maintenance:
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
     ) -> Steps[None]:
-        """Process these partitions, unless they are deleted meanwhile. A disk error on one partition does not
-        affect the others.
+        """Process these partitions, except those deleted in the meantime. A disk error on one partition does
+        not affect the others.
         """
         replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
@@ -169,7 +170,7 @@ class Maintenance:
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
-        """Let leaders propose the removal of lagging followers from their ISRs."""
+        """Check the partitions that this broker leads for lagging followers, to be removed from the ISR."""
         now_ms = self._clock.monotonic_ms()
 
         def look(partition: Partition) -> None:
@@ -182,7 +183,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Skip topics that do not use this setting, because most do not.
+        # Unless the default uses flush.ms, check only the topics that set it.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("a flush", look, self._replicas if asks_by_default else asking)
@@ -190,7 +191,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # Wrap around; the first partitions may be examined twice in a second.
+            # Start over. The first partitions may then be examined twice within a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("a segment roll", lambda partition: partition.log.roll_if_due(now_ms), some)
@@ -206,7 +207,7 @@ class Maintenance:
         return self._each("retention", look, self._replicas)
 
     def _compacted(self) -> Iterable[Partition]:
-        """All partitions whose logs may be compacted."""
+        """Return all partitions whose logs may be compacted."""
         if self._overrides.defaults.compact:
             return self._replicas
         topics = {*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS}
@@ -224,7 +225,7 @@ class Maintenance:
         return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
-        """Compact the log of a partition, except records that are too young."""
+        """Compact the log of a partition, except for records that are too young."""
         if partition.log.segments.active.size_bytes:
             partition.log.roll(self._clock.now_ms())
         await self._the_cleaner().clean_now(partition)

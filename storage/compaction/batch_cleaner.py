@@ -1,4 +1,4 @@
-"""Compaction of single batches: choice of the records to keep, and rewriting of the batch. No I/O.
+"""Compaction of individual batches: choice of the records to keep, and rewriting of the batch. No I/O.
 
 Rules, as in Apache Kafka
 1. The last record of each key is kept, and all older ones are removed. A record without a key is removed.
@@ -8,9 +8,9 @@ Rules, as in Apache Kafka
    horizon into the batch (KIP-534).
 3. Records of aborted transactions are removed. The marker of a transaction is kept until all batches of the
    transaction are removed.
-4. Offsets never change: a batch that loses records keeps its base offset, its last offset and its sequence.
+4. Offsets never change: a batch whose records are removed keeps its base offset, last offset and sequence.
 5. An empty batch is kept if it is the last batch of a producer, so that the producer can continue its
-   sequence, or of the cleaned range, so that the log end does not move.
+   sequence. It is also kept if it is the last batch of the cleaned range, so that the log end does not move.
 6. Messages of formats 0 and 1 are kept unchanged or removed. A compressed message set is kept as long as any
    of its messages must be kept.
 """
@@ -35,9 +35,9 @@ FLAGS_MAX = 8 << 20
 
 
 class Transactions:
-    """Classifies batches by aborted transactions, and finds the markers to keep, in one pass over a log.
+    """Transactions in one pass over a log: which batches were aborted, and which markers must be kept.
 
-    `aborted` contains the entries of the log's transaction indexes. `kept` collects the entries whose markers
+    `aborted` contains the entries of the log's transaction indexes. `kept` contains the entries whose markers
     must be kept.
     """
 
@@ -49,8 +49,8 @@ class Transactions:
         self._committed_seen: set[int] = set()
 
     def discards(self, header: BatchHeader, data: memoryview) -> bool:
-        """Whether to remove the records of this batch: it belongs to an aborted transaction, or is the marker
-        of a transaction whose batches are all removed.
+        """Whether to remove the records of this batch, because the batch belongs to an aborted transaction or
+        is the marker of a transaction whose batches are all removed.
         """
         if header.attributes & CONTROL_FLAG:
             return self._discards_marker(header, data)
@@ -85,13 +85,13 @@ class Transactions:
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            # Skip a transaction whose marker precedes the scan, which would never reach the marker.
+            # Skip a transaction whose marker is before this offset: the scan would never reach the marker.
             if entry.last_offset >= offset:
                 self._aborted.setdefault(entry.producer_id, entry)
 
 
 class LastOfProducer(NamedTuple):
-    """The last batch of a producer: its epoch and last record offset, or -1 after a marker."""
+    """The epoch and last record offset of a producer's last batch. The offset of a marker is -1."""
 
     producer_epoch: int
     last_offset: int
@@ -108,7 +108,7 @@ class CleaningPolicy:
 
 
 class BatchCleaner:
-    """Cleans the batches of a log, in order."""
+    """Compaction of the batches of a log, in offset order."""
 
     def __init__(self, offset_map: OffsetMap, policy: CleaningPolicy, transactions: Transactions) -> None:
         self._map = offset_map
@@ -118,7 +118,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """Clean one batch: return `data` itself, a batch with fewer or no records, or None."""
+        """Clean one batch. Return `data` itself, a batch with fewer or no records, or None to remove it."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control
@@ -164,8 +164,8 @@ class BatchCleaner:
         return bool(header.attributes & CONTROL_FLAG) and header.producer_epoch == last.producer_epoch
 
     def _flags_of(self, header: BatchHeader) -> bytearray | None:
-        """One flag per offset of the batch: whether the record is the last one with its key. Return None if
-        the map does not cover the whole batch.
+        """Return one flag per offset of the batch: whether the record is the last one with its key. Return
+        None if the map does not cover the whole batch.
         """
         first, count = header.base_offset, header.last_offset_delta + 1
         if count > FLAGS_MAX or not self._map.holds_all_of(first, header.last_offset):
@@ -177,7 +177,6 @@ class BatchCleaner:
         return self._flags[start : start + count]
 
     def _kept(self, header: BatchHeader, found: RecordKeys, flags: bytearray | None) -> list[int]:
-        """The indexes of the records to keep."""
         mapped = self._map.latest_offset - header.base_offset
         gone = set(found.keyless)
         horizon_ms = header.delete_horizon_ms
@@ -197,7 +196,7 @@ class BatchCleaner:
         return kept
 
     def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
-        """Whether to keep a message of an old format. Its tombstones expire by the age of their segment."""
+        """Whether to keep a message of an old format. `tombstones_stay` depends on the segment's age."""
         if offset > self._map.latest_offset:
             return True
         last = self._map.get(key) if key is not None else offset + 1
@@ -222,7 +221,6 @@ def _without_records(header: BatchHeader) -> bytes:
 
 
 def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
-    """The header of a batch with only the `kept` records."""
     max_timestamp = header.max_timestamp
     if not header.attributes & batches.TIMESTAMP_TYPE_FLAG:
         deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
@@ -233,7 +231,7 @@ def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[
 def _with_horizon(
     header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int], due_ms: int
 ) -> bytes:
-    """The batch with a delete horizon, which replaces the base timestamp (KIP-534)."""
+    """Add a delete horizon, which replaces the base timestamp, to the batch (KIP-534)."""
     moved_ms = header.base_timestamp - due_ms
     parts = []
     for index in kept:
@@ -248,7 +246,7 @@ def _with_horizon(
 
 
 class Sized(Protocol):
-    """The sizes of a segment in bytes, as needed to group segments."""
+    """The segment sizes, in bytes, by which segments are grouped."""
 
     @property
     def base_offset(self) -> int: ...
@@ -266,8 +264,8 @@ S = TypeVar("S", bound=Sized)
 
 
 def group_segments(segments: Iterable[S], segment_bytes: int, index_bytes: int) -> Iterator[list[S]]:
-    """Group adjacent segments that fit into one segment, as limited by segment.bytes, segment.index.bytes,
-    and the four bytes of an offset in an index.
+    """Group adjacent segments that fit into one segment. The limits are segment.bytes, segment.index.bytes,
+    and the largest offset that fits into the four bytes of an index entry.
     """
     group: list[S] = []
     sizes = [0, 0, 0]

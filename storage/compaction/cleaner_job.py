@@ -1,8 +1,8 @@
-"""One cleaning of one log: applies the rules of `batch_cleaner` to segment files on disk.
+"""One cleaning of one log, which applies the rules of `batch_cleaner` to segment files on disk.
 
-The job reads sealed segments and writes `.cleaned` files beside them, which are durable before they are
-reported. It changes no existing file. The caller puts the new files in place (`storage.log.cleaning`) or
-removes them.
+The job reads sealed segments and writes `.cleaned` files to the same directory. They are durable before they
+are reported. The job never changes an existing file. The caller then either replaces the old files with the
+new files (`storage.log.cleaning`) or removes the new files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
 PUT_RECORDS = 1000
-"""Minimum number of records added to the map at once; adding records one by one costs more."""
+"""Minimum number of records added to the map at once, because adding records one by one takes longer."""
 
 Throttle = Callable[[int], None]
 """Called with the number of bytes of each read or write; it may sleep."""
@@ -78,7 +78,7 @@ class CleaningJob:
         return self.segments[-1].end_offset
 
     def encode(self) -> bytes:
-        """Encode as one JSON object."""
+        """Encode the job as one JSON object."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -95,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A finished segment in `.cleaned` files, which replaces the segments at these base offsets."""
+    """A new segment in `.cleaned` files, which replaces the segments with the base offsets `sources`."""
 
     sources: tuple[int, ...]
     size_bytes: int
@@ -113,8 +113,8 @@ class CleaningDone:
 def run(
     job: CleaningJob, filesystem: Filesystem, throttle: Throttle
 ) -> Iterator[CleanedGroup | CleaningDone]:
-    """Run the job and yield each group once its files are durable. Raises OSError, CorruptRecord,
-    InvalidRecord, CorruptFile.
+    """Run the job. Yield each group once its files are durable, and finally the result. Raises OSError,
+    CorruptRecord, InvalidRecord, CorruptFile.
     """
     work = _Cleaning(job, filesystem, throttle)
     offset_map = work.build_map()
@@ -134,7 +134,7 @@ class _Cleaning:
         self._throttle = throttle
         self._aborted = list(self._read_transaction_indexes())
         older = [segment for segment in job.segments if segment.base_offset < job.first_dirty_offset]
-        # Formats 0 and 1 have no field for a delete horizon: the age of the segments decides.
+        # Formats 0 and 1 have no field for a delete horizon, so tombstones expire by the age of the segments.
         self._legacy_horizon_ms = older[-1].modified_ms - job.delete_retention_ms if older else 0
         self._walk = Transactions(())
 
@@ -148,7 +148,7 @@ class _Cleaning:
                 yield from decode(self._filesystem.read_file(path))
 
     def transactions(self) -> Transactions:
-        """Start a new walk over the log's transactions, for one pass from the start of the log."""
+        """Create the transaction state for a new pass from the start of the log."""
         self._walk = Transactions(self._aborted)
         return self._walk
 
@@ -157,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """Map each key of the dirty part, or of the portion that fits into the map, to its last offset."""
+        """Map each key of the dirty part to its last offset, as far as the keys fit into the map."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -227,8 +227,6 @@ class _Cleaning:
 
 
 class _Throttled:
-    """A file whose reads are throttled."""
-
     def __init__(self, file: File, throttle: Throttle) -> None:
         self._file = file
         self._throttle = throttle
@@ -240,8 +238,6 @@ class _Throttled:
 
 
 class _CleanedSegment:
-    """The `.cleaned` files of one segment."""
-
     def __init__(
         self, job: CleaningJob, filesystem: Filesystem, base_offset: int, throttle: Throttle
     ) -> None:
@@ -269,7 +265,7 @@ class _CleanedSegment:
         return not self._size_bytes
 
     def append(self, source: BatchHeader, data: Buffer) -> None:
-        """Append the cleaned form of the batch whose header was `source`."""
+        """Append the cleaned batch `data`, whose original header was `source`."""
         max_timestamp = source.max_timestamp
         if source.magic == 2:
             max_timestamp = int.from_bytes(data[35:43], "big", signed=True)
@@ -297,7 +293,7 @@ class _CleanedSegment:
         self._pending_bytes = 0
 
     def finish(self, aborted: list[AbortedTxn], modified_ms: int) -> int:
-        """Write buffered data and the indexes durably; return the size of the segment."""
+        """Write buffered data and the indexes durably, and return the size of the segment."""
         filesystem = self._filesystem
         self._write()
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
@@ -319,7 +315,7 @@ class _CleanedSegment:
 def _add_keys(
     header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys and offsets of a batch's records, starting at the first offset of `found`."""
+    """Add the keys and offsets of a batch's records to the lists, starting at `found.first_offset`."""
     first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):

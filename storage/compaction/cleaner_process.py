@@ -3,8 +3,7 @@
 It is a separate process of low priority, because a loop over records would hold the interpreter lock that
 client requests need. It reads its job as JSON from the file descriptor and writes one JSON object per line:
 {"group": …} for each finished segment, then {"done": …}, or {"failed": reason}. Its standard input is a pipe
-that carries no data: when the pipe closes, the broker has exited, and this process exits before it touches
-another file.
+without data. When the broker exits, the pipe closes, and this process exits before it writes another file.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NICENESS = 19
 
 
 class Throttle:
-    """Limits the combined rate of reads and writes, in bytes per second."""
+    """A limit on the combined rate of reads and writes, in bytes per second."""
 
     STEP_S = 0.1
 

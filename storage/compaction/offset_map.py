@@ -1,6 +1,6 @@
 """Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
 
-There are two implementations. A dictionary is about ten times faster and takes about 200 bytes per key. A
+There are two implementations. A dictionary is about ten times faster, but takes about 200 bytes per key. A
 table of slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An
 `OffsetMap` starts with the dictionary and switches to slots when the dictionary is full.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kafka_compat.storage.records.batch import Buffer
 
 DICT_ENTRY_BYTES = 176
-"""Memory in bytes of a dictionary entry without its key, when the dictionary is being enlarged."""
+"""Memory in bytes that a dictionary entry takes, without its key, while the dictionary is being enlarged."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
 """Maximum number of tracked batches with tombstones; each takes eight bytes."""
@@ -25,9 +25,7 @@ _DIGEST = struct.Struct("<QQ")
 
 
 class OffsetMap:
-    """The last offset of each key in the records from `first_offset` to `latest_offset`, which is initially
-    -1.
-    """
+    """The last offset of each key in the records from `first_offset` to `latest_offset` (-1 if empty)."""
 
     __slots__ = (
         "_load_factor",
@@ -40,10 +38,10 @@ class OffsetMap:
     )
 
     get: Callable[[bytes], int | None]
-    """The last offset of a key; None if unknown."""
+    """Returns the last offset of a key, or None if the key is unknown."""
 
     def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
-        """`load_factor` is the maximum share of used slots."""
+        """`load_factor` is the maximum fraction of used slots."""
         self.first_offset = first_offset
         self.latest_offset = -1
         self._memory_bytes = memory_bytes
@@ -89,7 +87,7 @@ class OffsetMap:
         return self.first_offset <= first_offset and last_offset <= self.latest_offset
 
     def flags(self, start: int, count: int) -> bytearray:
-        """One byte per offset, beginning with `start`: 1 for the last offset of a key, otherwise 0."""
+        """Return one byte per offset, starting at `start`: 1 for the last offset of a key, otherwise 0."""
         flags = bytearray(count)
         stop = start + count
         for offset in self._table.offsets():
@@ -99,8 +97,6 @@ class OffsetMap:
 
 
 class _Dictionary:
-    """The fast table, a dictionary."""
-
     __slots__ = ("_free_bytes", "_offsets", "get")
 
     def __init__(self, memory_bytes: int) -> None:
@@ -112,7 +108,7 @@ class _Dictionary:
         return len(self._offsets)
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Add as many keys as fit; return their number."""
+        """Add as many keys as fit, and return their number."""
         known = self._offsets
         before = len(known)
         keys_bytes = sum(map(len, keys))
@@ -136,23 +132,22 @@ class _Dictionary:
         return len(keys)
 
     def offsets(self) -> Iterable[int]:
-        """The last offsets, unordered."""
+        """Return the last offsets, unordered."""
         return self._offsets.values()
 
     def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
-        """Move all entries to a slot table and empty this one. Return None if a slot table would hold hardly
-        more entries.
+        """Move all entries to a new slot table. Return None if a slot table has too few slots to be useful.
 
-        `memory_bytes` covers both tables.
+        `memory_bytes` is the limit for both tables together.
         """
         slot_count = memory_bytes // SLOT_BYTES - len(self)
-        # There is always a prime between half of a number and the number.
+        # A prime number of slots is chosen below. There is always a prime between N / 2 and N.
         if slot_count * load_factor < 2 * (len(self) + 1):
             return None
         offsets = array("q", self._offsets.values())
         digests = bytearray()
         while self._offsets:
-            # Pop from the end, which takes constant time.
+            # `popitem` removes the newest entry, so the digests are in reverse order.
             digests += _digest(self._offsets.popitem()[0])
         self._offsets.clear()
         offsets.reverse()
@@ -162,7 +157,7 @@ class _Dictionary:
 
 
 class _Slots:
-    """The compact table: slots of a 16-byte digest and an offset, with double hashing.
+    """A compact table: each slot contains a 16-byte digest and an offset. Uses double hashing.
 
     Keys whose digests collide are treated as one key, as in Apache Kafka; with 128 bits a collision is
     practically impossible.
@@ -181,7 +176,7 @@ class _Slots:
         return self._count
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Add as many keys as fit; return their number."""
+        """Add as many keys as fit, and return their number."""
         return self.put_digests(b"".join(map(_digest, keys)), offsets)
 
     def put_digests(self, digests: Buffer, offsets: Sequence[int]) -> int:
@@ -198,22 +193,21 @@ class _Slots:
                     return index
                 self._count += 1
                 words[at + 1], words[at + 2] = high, low
-            # Offset plus one: 0 marks free slots.
+            # Store the offset plus one, because 0 marks free slots.
             words[at] = offsets[index] + 1
         return len(offsets)
 
     def get(self, key: bytes) -> int | None:
-        """The last offset of `key`, or None if unknown."""
+        """Return the last offset of `key`, or None if unknown."""
         high, low = _DIGEST.unpack(_digest(key))
         word = self._words[self._find(high, low)]
         return word - 1 if word else None
 
     def offsets(self) -> Iterator[int]:
-        """The last offsets, unordered."""
+        """Return the last offsets, unordered."""
         return (word - 1 for word in self._words[::3] if word)
 
     def _find(self, high: int, low: int) -> int:
-        """The position of the digest's slot, or of the free slot for it."""
         words, slots = self._words, self._slots
         slot = high % slots
         at = slot * 3

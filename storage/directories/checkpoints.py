@@ -1,7 +1,7 @@
 """Formats of Kafka's small text files: offset checkpoints, meta.properties, partition.metadata and the
 clean-shutdown marker.
 
-Each of these files is replaced atomically as a whole. This module only encodes and decodes the content.
+Callers replace each file atomically. This module only encodes and decodes the content.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def encode_partition_metadata(topic_id: UUID) -> bytes:
 
 
 def decode_partition_metadata(content: bytes) -> UUID:
-    """The topic ID in partition.metadata. Raises CorruptFile if it is missing."""
+    """Decode partition.metadata and return the topic ID. Raises CorruptFile if the ID is missing."""
     fields = dict(line.split(":", 1) for line in content.decode(errors="replace").splitlines() if ":" in line)
     try:
         return decode_topic_id(fields["topic_id"].strip())
@@ -97,5 +97,5 @@ def decode_partition_metadata(content: bytes) -> UUID:
 
 
 def encode_clean_shutdown(broker_epoch: int = -1) -> bytes:
-    """Encode the clean-shutdown marker with the broker epoch (KIP-966), -1 if there is none."""
+    """Encode the clean-shutdown marker with the broker epoch, or -1 if there is none (KIP-966)."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

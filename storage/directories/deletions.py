@@ -25,12 +25,12 @@ class Deletions:
         self._pending.append((due_ms, path))
 
     def directories(self) -> set[str]:
-        """The directories with pending deletions."""
+        """Return the directories with pending deletions."""
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
-        """Delete all due files, one per step, because deleting a large file may take a while. Failures are
-        logged; the next startup removes leftovers.
+        """Delete all due files, and yield after each file, because deleting a large file may take a while.
+        Failures are logged, and the next startup removes the remaining files.
         """
         for _ in range(len(self._pending)):
             due_ms, path = self._pending.popleft()
@@ -44,7 +44,7 @@ class Deletions:
 
 
 def remove(filesystem: Filesystem, path: str) -> None:
-    """Delete a file, or a directory of plain files, if it exists."""
+    """Delete a file, or a directory that contains only files, if it exists."""
     for _ in _remove_in_steps(filesystem, path):
         pass
 

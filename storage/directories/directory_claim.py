@@ -1,4 +1,4 @@
-"""Ownership of a log directory: one process at a time, and permanently one broker of one cluster."""
+"""Ownership of a log directory: permanently by one broker, and at any time by at most one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = ("broker.id", "node.id", "version")
 
 
 def why_unusable(path: str, error: OSError) -> str:
-    """An explanation of `error` for administrators when a log directory cannot be used."""
+    """Explain to administrators why a log directory cannot be used."""
     if os.path.islink(path) and not os.path.exists(path):
         return f"{path} is a symbolic link to {os.path.realpath(path)}, which does not exist"
     existing = path
@@ -30,7 +30,7 @@ def why_unusable(path: str, error: OSError) -> str:
 
 
 class DirectoryClaim:
-    """The `.lock` and meta.properties of one directory. Methods raise OSError."""
+    """The files `.lock` and meta.properties of one log directory. Methods raise OSError."""
 
     def __init__(self, path: str, filesystem: Filesystem) -> None:
         self._path = path
@@ -44,7 +44,7 @@ class DirectoryClaim:
         try:
             if not self._filesystem.exists(self._path):
                 self._filesystem.mkdir(self._path)
-                # Ignore this: fixing an unreadable parent directory is the administrator's responsibility.
+                # Ignore an unreadable parent directory, because only the administrator can fix it.
                 with contextlib.suppress(PermissionError):
                     self._filesystem.sync_directory(os.path.dirname(self._path))
             self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")
@@ -80,8 +80,8 @@ class DirectoryClaim:
 
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
-    """Read the properties; empty if the file is missing. Raises InconsistentMetaProperties, with the invalid
-    line, if the file is not a properties file, because the directory may then belong to other software.
+    """Read meta.properties; return an empty dictionary if the file is missing. Raises
+    InconsistentMetaProperties at an invalid line, because the directory may then belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"
     try:
@@ -105,8 +105,8 @@ def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
 def stored_meta_properties(
     directories: Sequence[str], filesystem: Filesystem | None = None
 ) -> dict[str, str]:
-    """The first meta.properties found (`cluster.id`, `broker.id`); empty for new directories. Raises
-    InconsistentMetaProperties.
+    """Return the first meta.properties found (`cluster.id`, `broker.id`), or an empty dictionary if all
+    directories are new. Raises InconsistentMetaProperties.
     """
     files = filesystem or RealFilesystem()
     for directory in directories:

@@ -16,21 +16,21 @@ RETURNING = ".kafka-compat-restoring"
 
 
 def directory_name(key: TopicPartition) -> str:
-    """The name of a log's partition directory."""
+    """Return the name of a log's partition directory."""
     return f"{key[0]}-{key[1]}"
 
 
 def unique_name(key: TopicPartition, ending: str) -> str:
-    """A directory name with a random part and a suffix. Long topic names are truncated to the maximum length
-    of a file name, as in Kafka.
+    """Return a directory name with a random part and a suffix. As in Kafka, a long topic name is truncated so
+    that the result does not exceed the maximum length of a file name.
     """
     suffix = f".{uuid4().hex}{ending}"
     return directory_name(key)[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """The partition whose log, or copy of a log, a directory with this name contains. None for other names,
-    and for a copy whose name was truncated.
+    """Return the partition whose log, or copy of a log, a directory with this name contains. Return None for
+    other names, and for a copy whose name was truncated.
     """
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
@@ -43,7 +43,7 @@ def is_future(name: str) -> bool:
 
 
 def parse_name(name: str) -> TopicPartition | None:
-    """The partition whose log has this directory. None for other names: they are ignored."""
+    """Return the partition whose log has a directory with this name, or None for other names."""
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None

@@ -1,7 +1,7 @@
-"""Removal of partition directories, and when a partition with the same name may be recreated.
+"""Removal of partition directories. A partition with the same name may be recreated after the removal.
 
-The order of the steps follows rule 1 of `log_directory`: rename, sync the directory, then write checkpoints
-without the partition.
+The order of the steps follows rule 1 of `log_directory`: rename the partition directory, sync the log
+directory, then write checkpoints without the partition.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """The pending removals of one log directory. `settle` runs in its worker, all else on the loop."""
+    """The pending removals of one log directory. `settle` runs in its worker, other methods on the loop."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class DirectoryRemovals:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether there is a new removal, or a failed one that a caller waits for."""
+        """Whether there is a removal to carry out, or a caller that waits for one."""
         return bool(self._waiting) or any(self._leaving.values())
 
     def add(
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
         """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
-        # The order matters because `settle` runs concurrently (see there).
+        # This order is required because `settle`, which runs concurrently, reads them in reverse order.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
@@ -76,15 +76,15 @@ class DirectoryRemovals:
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
-        """Fail all waiters with the error of the disk."""
+        """Fail all waiters with `failure`, because the disk has failed."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
         self._finish(failure, list(self._leaving))
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Carry out the removals, in steps. Raises RefusedForNow (may be retried), LogDirFailure."""
-        # A partition is added here after its removal, so every partition seen here is handled below.
+        """Carry out the pending removals. Raises LogDirFailure, or RefusedForNow, which may be retried."""
+        # `add` stores the removal before the key, so the removal of each key in this list is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
         while self._waiting:
@@ -135,7 +135,7 @@ class DirectoryRemovals:
             self._worker.hand_back(lambda: done(error))
 
     def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
-        """Report these partitions as free, or keep their waiters. Runs on the loop."""
+        """Call the waiters of these partitions with `error`; None means free. Runs on the loop."""
         for key in keys:
             waiters = self._leaving.get(key, [])
             if error is None:

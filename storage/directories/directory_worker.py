@@ -1,11 +1,11 @@
-"""Worker thread of one log directory: runs jobs that wait for the disk, one at a time and in order.
+"""Worker thread of one log directory, which runs jobs that wait for the disk.
 
 Rules
 1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the
    next job begins. Deleting and recreating a log with the same name relies on this.
-2. Urgent jobs are those that acknowledgements wait for. They run before all others. A long job is a
-   generator, and urgent jobs run at each of its yields.
-3. The submitter of a job is called back on its own thread (the event loop) with the error, or None.
+2. Acknowledgements wait for urgent jobs, so these jobs run before all others. A long job is a generator, and
+   urgent jobs run at each of its yields.
+3. The submitter of a job is called back, on its own thread (the event loop), with the job's error or None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka_compat.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Iterator[None] | None]
-"""A job on a disk; a generator may be interrupted at each yield."""
+"""A job on a disk. If it returns a generator, urgent jobs may run at each yield."""
 Done = Callable[[Exception | None], None]
 
 
@@ -31,7 +31,7 @@ class Worker(Protocol):
     """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Queue `job`, and then call `done` with its error or None. Without `done`, log an error."""
+        """Queue `job`. When it has run, call `done` with its error or None; without `done`, log the error."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
         """Call `function` on the submitting thread. May be called from any thread."""
@@ -41,7 +41,7 @@ class Worker(Protocol):
 
 
 class InlineWorker:
-    """Runs each job within `submit`, for tests, simulations and tools."""
+    """A worker that runs each job within `submit`, for tests, simulations and tools."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
         error = run(job)
@@ -54,12 +54,12 @@ class InlineWorker:
         function()
 
     def close(self) -> None:
-        """Do nothing, because no job is ever pending."""
+        """Do nothing: no job is ever pending."""
 
 
 class ThreadWorker:
-    """Runs jobs in a separate thread, started by the first job. `call_soon_threadsafe` passes a call to the
-    submitting thread: the method of the event loop, or an equivalent.
+    """A worker that runs jobs in a separate thread, started by the first job. `call_soon_threadsafe` is the
+    event loop's method, or an equivalent function that runs a call on the submitting thread.
     """
 
     def __init__(self, name: str, call_soon_threadsafe: Callable[[Callable[[], None]], object]) -> None:
@@ -68,7 +68,7 @@ class ThreadWorker:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
         self._jobs: deque[tuple[Job, Done | None]] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """Wake-ups of the thread: True for each job, False to end the thread."""
+        """Wakes the thread: True for each job, False to end the thread."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -79,12 +79,12 @@ class ThreadWorker:
         (self._urgent if urgent else self._jobs).append((job, done))
         self._tokens.put(True)
         if self._thread is None:
-            # A daemon thread: a hanging disk must not prevent the process from exiting.
+            # Use a daemon thread, because a hanging disk must not prevent the process from exiting.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # Ignore a closed loop: no caller is waiting.
+        # The loop may already be closed. Then no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 
@@ -97,7 +97,7 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while self._tokens.get():
-            # No job is left for this token if an urgent job ran during another job.
+            # An urgent job that ran during another job leaves a token without a job.
             if not self._run_urgent() and self._jobs:
                 self._do(*self._jobs.popleft())
         while self._run_urgent() or self._jobs:
@@ -105,7 +105,6 @@ class ThreadWorker:
                 self._do(*self._jobs.popleft())
 
     def _run_urgent(self) -> bool:
-        """Run one urgent job; return whether there was one."""
         found = False
         while self._urgent:
             found = True
@@ -121,7 +120,7 @@ class ThreadWorker:
 
 
 def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | None:
-    """Run a job to its end, calling `between` at each of its yields. Return the job's error or None."""
+    """Run a job to completion, and call `between` at each of its yields. Return the job's error or None."""
     try:
         steps = job()
         if steps is not None:
@@ -133,6 +132,6 @@ def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | N
 
 
 def log_failure(error: Exception) -> None:
-    """Log the error of a job that no caller waits for."""
+    """Log the error of a job for which no caller is waiting."""
     foreseen = isinstance(error, StorageError)
     logger.error("A log directory operation failed: %s", error, exc_info=None if foreseen else error)

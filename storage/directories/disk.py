@@ -1,4 +1,4 @@
-"""Health of one log directory: the failure, if any, that takes all of its logs offline."""
+"""Health of one log directory. A disk failure takes all logs of the directory offline."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""Errors that mean that the disk is full, or that the user's quota is exhausted."""
+"""Error numbers of a full disk or an exhausted user quota."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""Errors that mean that the process or the machine lacks a resource, not the disk."""
+"""Error numbers of shortages in the process or the machine, which do not indicate a disk failure."""
 
 
 TIMES_KEPT: Final = 512
@@ -28,7 +28,8 @@ class Disk:
     """The state of one disk. After the first failure, nothing is written to the disk.
 
     A failed write or sync is never retried: the kernel may have dropped the dirty pages, and a second sync
-    would then succeed without them. As in Apache Kafka, the broker continues with its other directories.
+    would then succeed without writing them. As in Apache Kafka, the broker continues with its other
+    directories.
     """
 
     __slots__ = (
@@ -49,21 +50,21 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """The reason why the last write was rejected, unless the disk failed."""
+        """Why the most recent write was rejected. None if it was accepted, or if the disk has failed."""
         self.flushes = 0
-        """The number of flushes, and the durations of the most recent ones."""
+        """The total number of flushes. `flush_times_ms` contains the durations of the most recent ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
-        """Whether the durable offset of a log may differ from its checkpoint."""
+        """Whether the durable offset of a log may differ from the offset in the checkpoint."""
         self.log_starts_moved = True
-        """Whether the start of a log may differ from its checkpoint."""
+        """Whether the start offset of a log may differ from the offset in the checkpoint."""
         self.on_failure = on_failure
         self.worker: Worker = worker if worker is not None else InlineWorker()
-        """The worker for this directory's syncs."""
+        """The worker that syncs the files of this directory."""
 
     def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """Take the directory offline because of `error`, and return the exception to raise. A shortage of
-        descriptors or memory is not a disk failure and may be temporary.
+        """Take the directory offline because of `error`, and return the exception to raise. After a shortage
+        of descriptors or memory, which may be temporary, the directory stays online.
         """
         if error.errno in SHORTAGES and self.failure is None:
             return self._refused(OutOfResources, f"{doing}: {error}{_advice(error)}")
@@ -76,8 +77,8 @@ class Disk:
         return failure
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """The exception for a write that failed without effect. A full disk is temporary; any other cause
-        takes the directory offline.
+        """Return the exception to raise after a write that failed without effect. If the disk is full, the
+        directory stays online; for other causes, see `fail`.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)
@@ -105,7 +106,7 @@ class Disk:
             raise self.fail(error, f"read of {what}") from error
 
     def check(self) -> None:
-        """Raise LogDirFailure when the directory is offline."""
+        """Raise LogDirFailure if the directory is offline."""
         if self.failure is not None:
             raise LogDirFailure(str(self.failure))
 

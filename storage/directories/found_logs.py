@@ -1,4 +1,4 @@
-"""Scan of one log directory at startup: which logs it contains and how each is opened."""
+"""Scan of one log directory at startup, which opens every log in the directory."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from kafka_compat.storage.log.recovery import RecoveryProgress
 logger = logging.getLogger(__name__)
 
 THREADS = 16
-"""Minimum number of logs for using threads at startup and shutdown."""
+"""Number of threads that open and close logs. With fewer logs, no threads are used."""
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class FoundLogs:
-    """The opened logs of one directory, and the content of its checkpoints."""
+    """The logs found and opened in one directory, and the content of its checkpoints."""
 
     def __init__(self, *, clean: bool) -> None:
-        """`clean`: whether the directory was shut down cleanly."""
+        """`clean` is true if the directory was shut down cleanly."""
         self.clean = clean
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}
@@ -56,18 +56,18 @@ def find_logs(
     keep_gaps: bool,
     progress: RecoveryProgress | None,
 ) -> FoundLogs:
-    """Open every log in a directory. Raises OSError."""
+    """Open every log in a log directory. Raises OSError."""
     names = sorted(filesystem.listdir(directory.path))
     _remove_deleted(directory, filesystem, names)
     found = FoundLogs(clean=checkpoints.CLEAN_SHUTDOWN in names)
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
-    # A machine crash may have lost the end of a segment and kept the next one.
+    # After a machine crash, the end of a segment may be lost although the next segment was kept.
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
-    # Compaction left gaps in these logs, whatever the current cleanup.policy of their topics is.
+    # These logs were compacted and may have gaps, even if their topics are no longer compacted.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
@@ -113,7 +113,7 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs, because startup needs space and the disk may be full."""
+    """Remove the directories of deleted logs first, because startup needs space and the disk may be full."""
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -152,17 +152,17 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by its summary from any clean shutdown. Returns None if the log has changed since."""
+    """Open a log by the summary from its last clean shutdown. Return None if the log has since changed."""
     summary = log_summaries.decode(line)
-    # A truncation lowers the recovery point before it touches a file.
+    # If the recovery point differs, a truncation may have begun: it lowers the recovery point first.
     if not clean and recovery_points.get(key) != summary.end_offset:
         return None
     return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Call a function for many logs. Calls that wait for the disk run on threads, so that syncs share a
-    journal commit.
+    """Call a function for many logs. With `waits`, calls wait for the disk and run on threads, so that their
+    syncs share a commit of the file system's journal.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

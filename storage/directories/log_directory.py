@@ -1,4 +1,4 @@
-"""One log directory: lock, checkpoints and logs, and the worker that writes the files.
+"""One log directory: its lock, checkpoints and logs, and the worker that updates the disk.
 
 Changes to a log are decided on the event loop and take effect in memory at once; the worker then updates the
 disk. The loop never calls fsync and never waits for one. The loop writes records and their indexes (into the
@@ -11,18 +11,20 @@ finds a state in which the following rules hold.
 1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion, the
    worker renames the partition directory, syncs the log directory, and only then rewrites the checkpoints
    without the entry. Until the checkpoints are durable (`is_free`), no log with that name is created here. A
-   crash in between leaves entries without a partition directory, which the next startup removes before it
-   creates anything. Every checkpoint is generated from, or filtered by, the logs that exist when it is
+   crash in between leaves entries without a partition directory; the next startup removes these entries
+   before it creates a log. Every checkpoint is generated from, or filtered by, the logs that exist when it is
    written, and the worker runs its jobs in order.
-2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable: the log cannot
-   reappear.
+2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable, so that the
+   log cannot reappear.
 3. Recovery starts no later than the first byte that may not be durable. Before a truncation changes a file of
    the log, recovery points, log starts and clean offsets beyond the new end are lowered durably. Nothing is
    appended to the log until its files are truncated durably (see `log.truncations`). One checkpoint write
-   serves all waiting truncations. A flush that was overtaken by a truncation moves no recovery point.
+   serves all waiting truncations. A flush during which the log was truncated does not raise the recovery
+   point.
 4. An acknowledged log start (`store_log_starts`) is durable; Apache Kafka writes log starts once a minute.
-   After recovery a log start is never beyond the log end: records below it are not needed.
-5. Checkpoints are replaced as a whole by files with unique names; startup removes those that a crash left.
+   After recovery, the log start is never beyond the log end.
+5. A checkpoint is replaced atomically with a temporary file, which has a unique name. Startup removes
+   temporary files that a crash left.
 
 Operations that fail because the disk is full or descriptors are exhausted are retried at each `tick`; waiting
 callers get the error at once. Any other disk error takes the directory offline.
@@ -69,7 +71,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation whose files are not cut yet. In memory, the log already ends at `offset`."""
+    """A truncation that is not applied to the files yet. In memory, the log already ends at `offset`."""
 
     key: TopicPartition
     log: Log
@@ -78,7 +80,7 @@ class _PendingTruncation(NamedTuple):
 
 
 class LogDirectory:
-    """One log directory. Methods are called on the loop unless stated otherwise."""
+    """One log directory. Call its methods on the event loop unless stated otherwise."""
 
     def __init__(
         self,
@@ -105,20 +107,22 @@ class LogDirectory:
             filesystem, self.disk, self.checkpoints, self.deletions, self.worker
         )
         self._truncations: deque[_PendingTruncation] = deque()
-        # Keep the bound method, because each access to one creates a new object.
+        # Share one bound method among all logs, because each access to a method creates a new object.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
+        self._release_waiters: dict[TopicPartition, list[Done]] = {}
+        """Callbacks for partitions whose logs were moved to a different directory but are not removed yet."""
 
     @property
     def online(self) -> bool:
         return self.disk.failure is None
 
-    # --- startup and shutdown: nothing else is running, so the worker is not used
+    # --- startup and shutdown, when nothing else runs, so the worker is not used
 
     def begin(self, clean: bool) -> None:
-        """Start after the logs are loaded: reconcile the checkpoints and remove the clean-shutdown marker.
-        Raises OSError, StorageError.
+        """Reconcile the checkpoints with the loaded logs, and remove the clean-shutdown marker. Raises
+        OSError, StorageError.
         """
         filesystem = self._filesystem
         for name in filesystem.listdir(self.path):
@@ -127,7 +131,7 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # The removal must be durable before the first append: after it, a crash leaves unclean logs.
+            # Remove the marker durably before the first append, because logs are unclean after a later crash.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:
@@ -157,7 +161,7 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Summaries of all logs without pending file deletions or missing files."""
+        """Iterate over the summaries of all logs without pending file deletions or missing files."""
         unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
@@ -165,7 +169,7 @@ class LogDirectory:
                     yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
-        """Retry all operations that were refused. Raises RefusedForNow if a truncation is refused again."""
+        """Retry all failed operations. Raises RefusedForNow if a truncation fails again."""
         error = run(self._settle)
         if error is not None:
             raise error
@@ -177,8 +181,8 @@ class LogDirectory:
     # --- creation and deletion of logs
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create an empty log, which becomes durable with its first flush. Raises LogDirFailure,
-        RefusedForNow (NotSettled unless `is_free`), DirectoryExists.
+        """Create an empty log. Its first flush makes it durable. Raises LogDirFailure, DirectoryExists,
+        RefusedForNow (NotSettled unless `is_free`).
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -186,7 +190,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log in a directory that no checkpoint names. Raises the errors of `create`."""
+        """Create an empty log at `path`, without checkpoint entries. Raises the same errors as `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -194,7 +198,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # Rename it now and delete it later, because deleting files may need a descriptor.
+                # Rename the directory now and delete it later, because deleting files may need a descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):
@@ -202,8 +206,8 @@ class LogDirectory:
             raise self.disk.refuse(error, f"create {path}") from error
 
     def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create a log with the current records of `source`, which is in this directory. The log becomes
-        durable with its first flush. Raises the errors of `create`.
+        """Create a log with the current records of `source`, a log in this directory. The first flush makes
+        the new log durable. Raises the same errors as `create`.
         """
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
@@ -240,7 +244,7 @@ class LogDirectory:
         self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
     def follow_truncations(self, log: Log) -> None:
-        """Have the worker cut the files for truncations of the log."""
+        """Let the worker apply truncations of the log to its files."""
         log.truncations.follow(self._take_truncation)
 
     def _on_truncation(self, log: object, truncation: Truncation) -> None:
@@ -248,30 +252,33 @@ class LogDirectory:
         key = log.topic, log.partition
         offset = log.log_end_offset
         if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-            # Clean again from here, because the records that replace the lost ones have not been cleaned.
+            # Lower the clean offset, because the records that replace the truncated ones are not clean.
             self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
         self._truncations.append(_PendingTruncation(key, log, offset, truncation))
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Release the log but keep its partition directory. The caller must call `remove` at once."""
+        """Remove the log from `logs` but keep its directory. The caller must then call `remove` at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
-        """Close a log, rename its partition directory and return the new path; the files are deleted at
-        `due_ms` on the monotonic clock. `done` is called when the name is durable, or at the first refusal.
+        """Close a log, rename its partition directory, and return the new path. The files are deleted at
+        `due_ms` on the monotonic clock. `done` is called when the new name is durable, or at the first error.
         """
         key = (log.topic, log.partition)
         log.abandon()
         target = f"{self.path}/{unique_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
+        if key not in self.logs:
+            for waiter in self._release_waiters.pop(key, ()):
+                self._removals.when_free(key, waiter)
         self._submit_settle()
         return target
 
     def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
-        """Close a copy, rename its partition directory to the final name of the log, and reopen it there.
-        Runs in the worker. Raises the errors of `create`; the copy may then be closed and already renamed.
+        """Close a copy, rename its partition directory to `path`, and reopen it there. Runs in the worker.
+        Raises the same errors as `create`. After an error, the copy may be closed and already renamed.
         """
         self._check_vacant(path)
         copy.close()
@@ -303,17 +310,20 @@ class LogDirectory:
         self.worker.submit(work, done)
 
     def when_idle(self, done: Done) -> None:
-        """Call back when all operations requested so far are done."""
+        """Call `done` when all operations requested so far are complete."""
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
         """Whether nothing on disk refers to a log with this name."""
-        return key in self.logs or self._removals.is_free(key)
+        return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back once `is_free`, or with the current error."""
+        """Call `done` once `is_free` is true, or with the error that prevents it."""
         if self.is_free(key):
             done(None)
+            return
+        if key in self.logs:
+            self._release_waiters.setdefault(key, []).append(done)
             return
         self._removals.when_free(key, done)
         self._submit_settle()
@@ -324,6 +334,10 @@ class LogDirectory:
         for item in list(self._truncations):
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
+        for waiters in self._release_waiters.values():
+            for waiter in waiters:
+                waiter(self.disk.failure)
+        self._release_waiters.clear()
 
     # --- in the worker: make decisions durable
 
@@ -333,7 +347,7 @@ class LogDirectory:
             self.worker.submit(self._settle, _logged)
 
     def _settle(self) -> Iterator[None]:
-        # Clear this first, so that truncations that arrive meanwhile get their own job.
+        # Clear the flag first, so that a truncation that arrives during this job submits a new job.
         self._settle_submitted = False
         try:
             yield from self._settle_truncations()
@@ -353,7 +367,7 @@ class LogDirectory:
             yield
         for item in waiting:
             self.disk.check()
-            # Skip deleted logs: their files are no longer needed.
+            # Skip deleted logs, because their files are no longer needed.
             if not item.log.closed:
                 item.truncation.run()
             self._truncations.popleft()
@@ -363,7 +377,7 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call back when the current log start offsets are durable, or with an error. One write serves all
+        """Call `done` when the current log start offsets are durable, or with an error. One write serves all
         requests that arrive before it begins.
         """
         self._log_start_waiters.append(done)
@@ -387,12 +401,12 @@ class LogDirectory:
         self.worker.hand_back(call_back)
 
     def store_recovery_points(self) -> None:
-        """Write the recovery point checkpoint if any recovery point has changed."""
+        """Write the checkpoint of the recovery points if any of them has changed."""
         if self.disk.recovery_points_moved:
             self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Write the clean offset checkpoint, after the files of one log are durable."""
+        """Write the checkpoint of the clean offsets, after flushing the log `flush_before`."""
 
         def store() -> None:
             if flush_before is not None:
@@ -406,7 +420,7 @@ class LogDirectory:
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry refused operations."""
+        """Remove files and partition directories that are due, and retry failed operations."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
@@ -417,6 +431,6 @@ class LogDirectory:
 
 
 def _logged(error: Exception | None) -> None:
-    """Ignore the failure of a checkpoint or deletion, because `disk` has already logged it."""
+    """Log an error, unless it is a StorageError, which `disk` has already logged."""
     if error is not None and not isinstance(error, StorageError):
         log_failure(error)

@@ -1,11 +1,11 @@
 """All log directories of a broker: their logs, and the choice of directory for a new log.
 
-A directory belongs to one broker at a time (`.lock`) and permanently to one broker ID and cluster
-(`meta.properties`). The marker `.kafka_cleanshutdown` states that every log in the directory was closed; it
-is removed before the first write. A directory that fails goes offline with its logs, and the others remain in
-service.
+A directory is used by one process at a time (`.lock`) and belongs permanently to one broker ID and cluster
+(`meta.properties`). The marker `.kafka_cleanshutdown` indicates that every log in the directory was closed;
+it is removed before the first write. A directory that fails goes offline with its logs; the other directories
+remain in service.
 
-See `log_directory` for when changes become durable, and `log_moves` for moves between directories.
+`log_directory` describes when changes become durable, and `log_moves` how logs move between directories.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFil
 logger = logging.getLogger(__name__)
 
 PREFERRED_MAX = 10_000
-"""Maximum number of preferred directories for future logs. Above this number, the oldest are dropped."""
+"""Maximum number of preferences for directories of future logs. If it is reached, the oldest is dropped."""
 
 T = TypeVar("T")
 
@@ -47,15 +47,15 @@ class LoadReport:
         """Whether every directory was shut down cleanly."""
         self.log_count = 0
         self.recovered_bytes = 0
-        """Number of bytes read and checked."""
+        """Number of bytes that were read and checked."""
         self.truncated: dict[TopicPartition, int] = {}
-        """Number of bytes truncated after the last whole batch."""
+        """Number of bytes removed after the last valid batch of each log."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.offline: list[str] = []
 
 
 class LogDirs:
-    """All logs of one broker. `logs` contains the online logs; `directories` the configured paths.
+    """All logs of one broker. `logs` contains the online logs, and `directories` the configured paths.
 
     `on_failure` is called with the path of a directory that goes offline, after its logs are removed from
     `logs`.
@@ -73,8 +73,8 @@ class LogDirs:
         on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
         new_worker: Callable[[str], Worker] | None = None,
     ) -> None:
-        """`new_worker` creates the worker of the directory at a path. Without `new_worker`, disk work is done
-        synchronously.
+        """`new_worker` creates the worker for the directory at the given path. Without it, disk operations
+        run synchronously.
         """
         self.logs: dict[TopicPartition, Log] = {}
         open_segments = OpenSegments()
@@ -110,12 +110,12 @@ class LogDirs:
 
     @property
     def futures(self) -> Mapping[TopicPartition, Log]:
-        """Copies that will replace logs."""
+        """The copies that will replace logs."""
         return self.moves.futures
 
     @property
     def disks(self) -> list[Disk]:
-        """The disks of all directories."""
+        """The `Disk` objects of all directories."""
         return [directory.disk for directory in self._directories.values()]
 
     @property
@@ -153,7 +153,7 @@ class LogDirs:
         """Lock the directories, check their owner, and open every log in them. `progress` may be called from
         any thread.
 
-        `keep_gaps`: attribute missing offsets to compaction, because the topics' settings are unknown.
+        With `keep_gaps`, missing offsets are attributed to compaction, for topics with unknown settings.
 
         Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure if all directories
         have failed. Nothing is changed before the ownership of all directories is verified.
@@ -212,8 +212,8 @@ class LogDirs:
     def _guarded(
         self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
     ) -> T | None:
-        """Run an operation on one directory, and take the directory offline on an OSError. Operations that
-        fail because the disk is full are retried later. Raises OutOfResources.
+        """Run an operation on one directory, and take the directory offline if it raises OSError. If the disk
+        is full, the operation is retried later. Raises OutOfResources.
         """
         try:
             return action(*arguments)
@@ -228,8 +228,8 @@ class LogDirs:
     def _take(
         self, directory: LogDirectory, contents: FoundLogs, before: Mapping[LogDirectory, FoundLogs]
     ) -> None:
-        """Add the logs found in a directory. If a crash during a move left two logs of a partition, keep the
-        longer log.
+        """Add the logs found in a directory. If a crash during a move left two logs of the same partition,
+        keep the longer one.
         """
         for key, log in contents.logs.items():
             other = self.logs.get(key)
@@ -266,10 +266,10 @@ class LogDirs:
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
         """Create an empty log in its preferred directory, or in the directory with free space that has the
-        fewest logs. The log becomes durable with its first flush. See `when_ready`.
+        fewest logs. The first flush makes the log durable. See `when_ready`.
 
-        Raises LogDirFailure when no directory is online; RefusedForNow when space or descriptors are
-        exhausted or an earlier log with the same name is not deleted yet; DirectoryExists.
+        Raises LogDirFailure if no directory is online, RefusedForNow if space or descriptors are exhausted or
+        an earlier log with the same name is not deleted yet, or DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -290,8 +290,8 @@ class LogDirs:
         raise refusal
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
-        """Create a log with the current records of `source` in the same directory, sharing its closed
-        segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
+        """Create a log with the current records of `source`. The two logs share closed segments in the same
+        log directory (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -301,14 +301,14 @@ class LogDirs:
         return forked
 
     def is_ready(self, key: TopicPartition) -> bool:
-        """Whether the partition may be created or written to, that is, has no pending operation on disk."""
+        """Whether the partition may be created or written to, because no disk operation is pending for it."""
         log = self.logs.get(key)
         if log is not None:
             return not log.is_settling
         return all(directory.is_free(key) for directory in self._directories.values() if directory.online)
 
     def when_ready(self, key: TopicPartition, done: Done) -> None:
-        """Call back when `is_ready` may have become true, or with the error that prevents it now."""
+        """Call `done` when `is_ready` may have become true, or with the error that prevents it."""
         log = self.logs.get(key)
         if log is not None:
             log.truncations.when_none(lambda: done(None))
@@ -320,9 +320,7 @@ class LogDirs:
         done(None)
 
     def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
-        """Delete a log: rename its partition directory, call `done`, and delete its files after
-        file.delete.delay.ms.
-        """
+        """Delete a log: rename its directory, call `done`, and later delete its files."""
         key = (topic, partition)
         self.moves.cancel(key)
         log = self._release(key)
@@ -349,21 +347,21 @@ class LogDirs:
     # --- periodic work
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry refused operations."""
+        """Remove files and partition directories that are due, and retry failed operations."""
         self.moves.tick()
         for directory in self._online():
             directory.tick(now_ms)
 
     def store_log_starts(self, path: str, done: Done) -> None:
-        """Call back when the directory's current log start offsets are durable, or with an error."""
+        """Call `done` when the directory's current log start offsets are durable, or with an error."""
         self._directories[path].store_log_starts(done)
 
     def when_idle(self, path: str, done: Done) -> None:
-        """Call back when the directory has completed all operations requested so far."""
+        """Call `done` when the directory has completed all operations requested so far."""
         self._directories[path].when_idle(done)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write the recovery points, at which a recovery starts."""
+        """Write the recovery points, the offsets at which a recovery starts."""
         for directory in self._online():
             directory.store_recovery_points()
 
@@ -379,7 +377,9 @@ class LogDirs:
             directory.store_high_watermarks(moved)
 
     def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Write the clean offsets. The clean offset of a log is written after its files are durable."""
+        """Write the clean offsets. With `flush_before`, flush that log first, and write only its directory's
+        offsets.
+        """
         for directory in self._online():
             is_its = flush_before is not None and flush_before.disk is directory.disk
             if flush_before is None or is_its:
@@ -400,7 +400,7 @@ class LogDirs:
     # --- shutdown
 
     def abandon(self) -> None:
-        """Drop every log as a kill would, and release the locks, because the data is no longer needed."""
+        """Close every log without a flush and release the locks, because the data is no longer needed."""
         for directory in self._directories.values():
             directory.worker.close()
             for log in directory.logs.values():
@@ -408,9 +408,7 @@ class LogDirs:
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush and close every log, write the checkpoints and then the clean-shutdown marker, and release
-        the locks.
-        """
+        """Flush and close all logs, write checkpoints and clean-shutdown marker, and release the locks."""
         for directory in self._directories.values():
             directory.worker.close()
         for directory in self._online():

@@ -1,16 +1,16 @@
-"""Moves of logs between the directories of one broker (KIP-113): copies, and how a copy replaces its log.
+"""Moves of logs between the log directories of one broker (KIP-113).
 
-A copy grows in a partition directory named NAME.…-future while the log is written to. It replaces the log in
-these steps, each durable before the next:
+The records of a log are first copied to a partition directory named NAME.…-future, while clients write to the
+log. The copy replaces the log in these steps, each durable before the next:
 1. `place`: the worker of the new directory gives the partition directory of the copy its final name. After
-   this step the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
+   this step, the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
    log itself) and sets the other aside.
-2. `finish`, on the loop between two requests: the copy, which holds the same records as the log, replaces it.
+2. `finish`: the copy, with the same records as the log, replaces it on the event loop, between two requests.
 3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
    the old directory rename the old partition directory and drop the old log. A crash before that leaves two
-   partition directories with the same records up to the move; the longer one also has the records written
-   since. Startup takes log starts from both (`LogDirs.load`), and truncations of the new log wait until the
-   old one cannot reappear.
+   partition directories with the same records up to the move; the longer one also contains later records.
+   Startup reads log starts from both (`LogDirs.load`). Truncations of the new log wait until the old log
+   cannot reappear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_compat.storage.log.truncations import Truncation
 
 
 class _Switch(NamedTuple):
-    """A copy that has replaced its log, until the old directory is removed."""
+    """A finished move whose old partition directory is not removed yet."""
 
     key: TopicPartition
     log: Log
@@ -39,13 +39,13 @@ class _Switch(NamedTuple):
     future: Log
     target: LogDirectory
     truncations: list[Truncation]
-    """Truncations of the new log, which wait until the old one cannot reappear."""
+    """Truncations of the new log, which wait until the old log cannot reappear."""
     due_ms: int
-    """When the old directory may be deleted."""
+    """The time, on the monotonic clock, at which the old partition directory may be deleted."""
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` contains the served logs of all directories."""
+    """The copies of one broker's logs. `logs` contains the logs in use, from all directories."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LogMoves:
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """Create an empty log in `directory`, into which the caller copies the current log. The new log
-        replaces any earlier copy. Raises LogDirFailure, RefusedForNow.
+        """Create an empty copy in `directory`, to which the caller copies the records of the log. Any earlier
+        copy is dropped. Raises LogDirFailure, RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -82,20 +82,20 @@ class LogMoves:
         return future
 
     def cancel(self, key: TopicPartition) -> None:
-        """Drop the copy, if it exists."""
+        """Drop the copy of a log, if there is one."""
         future = self.futures.pop(key, None)
         self._placed.discard(key)
         if future is not None and future.disk.failure is None:
             self._directories[future.disk.path].remove(future, DELETE_SUFFIX, self._monotonic_ms())
 
     def is_placed(self, key: TopicPartition) -> bool:
-        """Whether the copy's partition directory has its final name."""
+        """Whether the partition directory of the copy has its final name."""
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the partition directory of the copy its final name; `futures` then contains another Log
-        object. Nearly all of the copy must be durable. `done` is also called with None if the move was
-        canceled meanwhile.
+        """Give the partition directory of the copy its final name. `futures` then contains a new Log object.
+        Nearly all of the copy must already be durable. `done` is also called with None if the move is
+        canceled.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
@@ -111,9 +111,9 @@ class LogMoves:
 
         def work() -> None:
             if self.futures.get(key) is not future:
-                return  # Canceled; its directory may have been renamed already.
+                return  # The move was canceled, and the directory may already have been renamed.
             if future.topic_id is None and topic_id is not None:
-                # The broker was killed before it had written the ID to the new partition directory.
+                # The broker was killed before it wrote the topic ID to the new partition directory.
                 future.assign_topic_id(topic_id)
                 future.flush()
             placed.append(target.rename_copy(key, future, path, self._config_for(key[0])))
@@ -130,7 +130,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Replace the log with the copy, which is placed and has the same batches. Return the new log."""
+        """Replace the log with its copy, and return the new log. The copy must be placed and complete."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset
@@ -141,8 +141,8 @@ class LogMoves:
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
-        # Until the old partition directory is removed, its directory's checkpoints also have entries of the
-        # old log.
+        # Until the old partition directory is removed, the checkpoints of its log directory contain entries
+        # for the old log.
         log.abandon()
         switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
         future.truncations.follow(partial(_remember, switch.truncations))
@@ -163,7 +163,7 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Retry refused operations."""
+        """Retry failed operations."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)

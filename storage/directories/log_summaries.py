@@ -1,13 +1,14 @@
-"""Log summaries: the state of all logs at a clean shutdown, in one file per log directory, so that startup
-need not read each partition directory. With 100,000 partition directories this saves minutes at startup.
+"""Log summaries: the state of all logs at a clean shutdown, in one file per log directory.
+
+With summaries, startup need not read each partition directory, which saves minutes with 100,000 partitions.
 
 A summary is valid as long as the sizes and modification times of the partition directory and of the newest
 log file are unchanged since the shutdown. Adding, removing or renaming a file changes the directory;
-appending or truncating changes the file. An outdated summary (the broker was killed later, or another Kafka
-used the directory) is harmless: the log is opened file by file. After a machine crash, summaries are used
+appending or truncating changes the file. If a summary is outdated, because the broker was killed later or
+Apache Kafka used the directory, the log is opened file by file. After a machine crash, summaries are used
 only if the shutdown was clean.
 
-Log starts, recovery points and clean offsets are not stored here; they are in Kafka's checkpoint files.
+Log starts, recovery points and clean offsets are stored in Kafka's checkpoint files, not in summaries.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LogSummary(NamedTuple):
 
 
 def summarize(log: Log) -> LogSummary:
-    """The summary of a closed log. Raises OSError."""
+    """Return the summary of a closed log. Raises OSError."""
     directory_changed_ns, log_changed_ns = log.files.stamps(log.segments.active)
     end_offset = log.log_end_offset
     return LogSummary(
@@ -60,7 +61,7 @@ def summarize(log: Log) -> LogSummary:
 
 
 def encode_line(key: TopicPartition, summary: LogSummary) -> str:
-    """Encode the line of one log."""
+    """Encode the summary of one log as a line."""
     topic_id = summary.topic_id.hex if summary.topic_id is not None else _NONE
     return (
         f"{key[0]} {key[1]} {summary.directory_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
@@ -69,13 +70,13 @@ def encode_line(key: TopicPartition, summary: LogSummary) -> str:
 
 
 def encode(lines: Iterable[str]) -> bytes:
-    """Encode the file: version, checksum, and the given lines."""
+    """Encode a summary file: its version and checksum, then `lines`."""
     content = "".join(lines).encode()
     return f"{_VERSION} {zlib.crc32(content)}\n".encode() + content
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """The lines of a file, for `decode`. Raises CorruptFile."""
+    """Return the lines of a summary file, for `decode`. Raises CorruptFile."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged or from another version")
@@ -100,7 +101,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# Share objects, because most logs have the same values in these fields.
+# The caches let logs share these objects, because most logs have the same values.
 
 
 @lru_cache(256)

@@ -1,8 +1,9 @@
 """Detection of machine crashes, after which a log directory may have lost writes that were not synced.
 
-A process that ends, even by kill -9, loses no writes: the kernel holds them. A machine crash may lose any
-unsynced write, such as the end of one segment or all of the next, which leaves a hole in the log. A file in
-each directory distinguishes the two cases: it contains the ID of the boot in which the logs were last opened.
+When a process ends, even by kill -9, no writes are lost, because they are in the page cache. A machine crash
+may lose any unsynced write. If the end of one segment is lost but a later segment is kept, the log has a
+hole. A file in each log directory distinguishes the two cases: it contains the ID of the boot during which
+the logs were last opened.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was restarted since `mark_boot`. False if this is unknown: in a directory last
-    written by another Kafka or on a system without boot IDs.
+    """Whether the machine was restarted since `mark_boot`. False if this is unknown, because the directory
+    has no boot marker or the system has no boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path):
@@ -24,7 +25,7 @@ def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
 
 
 def mark_boot(filesystem: Filesystem, directory: str) -> None:
-    """Record the current boot durably, before anything is written to the logs."""
+    """Record the ID of the current boot durably. Call this before anything is written to the logs."""
     content = filesystem.boot_id().encode()
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path) or filesystem.read_file(path) != content:

@@ -1,4 +1,4 @@
-"""Offset checkpoints of one log directory: current content, and when each file is written."""
+"""Offset checkpoints of one log directory: their current content, and how they are written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    """The offset checkpoints of one directory. Only its worker writes them, from the logs then in the
-    directory; `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
+    """The offset checkpoints of one directory. Only its worker writes them, with entries for the current logs
+    of the directory. `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class OffsetCheckpoints:
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Removed logs whose directories a crash may restore. Their entries are kept until `forget`."""
+        """Removed logs whose directories may reappear after a crash. `forget` removes their entries."""
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
         """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
-        """The file's encoded entries, cached because few of many change between writes; initially None."""
+        """Cache of the encoded high watermarks, because few of them change between two writes."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The entries of a file; empty if the file is missing or malformed."""
+        """Read the entries of a file. A missing or malformed file has no entries."""
         path = f"{self._disk.path}/{name}"
         try:
             offsets = checkpoints.decode_offsets(self._filesystem.read_file(path))
@@ -54,7 +54,7 @@ class OffsetCheckpoints:
         return dict(offsets)
 
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a file durably unless it is unchanged; `offsets` must not be modified afterwards."""
+        """Replace a file durably if its content has changed. Do not modify `offsets` afterwards."""
         self._disk.check()
         if self._stored.get(name) == offsets:
             return
@@ -70,7 +70,7 @@ class OffsetCheckpoints:
             raise self._disk.refuse(error, f"checkpoint {name}") from error
 
     def write_recovery_points(self) -> None:
-        """Write the offset up to which each log is durable."""
+        """Write the recovery point of each log, the offset up to which it is durable."""
         self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
@@ -83,8 +83,8 @@ class OffsetCheckpoints:
     def write_log_start_offsets(self) -> None:
         """Write the start offset of each log.
 
-        Kafka writes only log starts inside a segment. This broker also writes a log start that equals the
-        base offset of the oldest segment, because a crash may restore the names of deleted segments.
+        Kafka omits a log start that equals the base offset of the oldest segment. This broker writes it as
+        well, because deleted segments may reappear after a crash.
         """
         self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
@@ -107,7 +107,7 @@ class OffsetCheckpoints:
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Update the changed high watermarks."""
+        """Write the checkpoint with the changed high watermarks."""
         logs = self._logs
         waiting = self._moved_high_watermarks
         waiting.update((key, offset) for key, offset in moved.items() if key in logs)
@@ -127,14 +127,14 @@ class OffsetCheckpoints:
         waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the known high watermarks."""
+        """Write the checkpoint with these high watermarks, without entries for other logs."""
         self.write(
             checkpoints.HIGH_WATERMARKS,
             {key: high_watermarks[key] for key in list(self._logs) if key in high_watermarks},
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Remove partitions from all files, durably."""
+        """Remove the entries of these partitions from all files, durably."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)
@@ -149,7 +149,7 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Remove all partitions except these."""
+        """Remove the entries of all partitions except these from all files, durably."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 

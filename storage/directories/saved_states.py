@@ -2,12 +2,13 @@
 
 Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
 logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
-state replaces the files that differ. Later writes change neither the state nor files that it shares with
-other states (see `log.fork`). The logs are then as after a clean shutdown.
+state replaces the files that differ, and leaves the logs as after a clean shutdown. Later writes do not
+change the files of a state (see `log.fork`).
 
-A state exists once its directory has its final name; the first log directory comes last. A marker names the
-state that is being returned to: if the process is killed midway, the return starts again. Nothing is synced
-here: after a machine crash a state, and logs restored from it, may be damaged.
+A state exists once its directory in the first log directory, which is renamed last, has its final name. A
+marker file contains the name of the state being restored: if the process is killed during a return, the
+return is repeated. Nothing is synced, so after a machine crash a state, and logs restored from it, may be
+damaged.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _OURS: Final = (
 
 
 def names(directories: Sequence[str]) -> list[str]:
-    """The names of the saved states."""
+    """Return the names of the saved states."""
     try:
         return sorted(name for name in os.listdir(f"{directories[0]}/{SAVED}") if not name.startswith("."))
     except FileNotFoundError:
@@ -52,9 +53,9 @@ def names(directories: Sequence[str]) -> list[str]:
 def save(
     log_dirs: LogDirs, name: str, high_watermarks: Mapping[tuple[str, int], int], files: Mapping[str, bytes]
 ) -> None:
-    """Save the current content of all logs, replacing an earlier state with this name. `files` are other
-    files of the first directory. Call this on the thread that appends to the logs. Raises OSError, and the
-    errors of `Log.roll`.
+    """Save the current content of all logs, replacing an earlier state with this name. `files` are stored in
+    the state, for `read_file`. Call this on the thread that appends to the logs. Raises OSError and the same
+    errors as `Log.roll`.
     """
     filesystem = RealFilesystem()
     building = f".{uuid4().hex}"
@@ -90,13 +91,13 @@ def save(
 
 
 def remove(directories: Sequence[str], name: str) -> None:
-    """Delete a state; `remove_leftovers` deletes its files. Raises FileNotFoundError if it does not exist."""
+    """Delete a state. `remove_leftovers` later deletes its files. Raises FileNotFoundError."""
     for path in directories:
         os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
 
 
 def remove_leftovers(directories: Sequence[str]) -> None:
-    """Delete files of unfinished or removed states. Nothing else may use the directories meanwhile."""
+    """Delete files of unfinished or removed states. Nothing else may use the directories at the same time."""
     import shutil
 
     for path in directories:
@@ -138,7 +139,7 @@ def return_to(directories: Sequence[str], name: str) -> None:
 
 
 def finish_return(directories: Sequence[str]) -> None:
-    """Repeat a return that a kill interrupted. Raises OSError."""
+    """Repeat a return that was interrupted because the process was killed. Raises OSError."""
     try:
         name = RealFilesystem().read_file(f"{directories[0]}/{RETURNING}").decode()
     except FileNotFoundError:
@@ -147,8 +148,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Return the directories of several brokers to a saved state, and restore the `file` that the first
-    broker saved in the shared directory. No process may have the directories open. Raises OSError.
+    """Return the directories of several brokers to a saved state, and restore `file`, which the first broker
+    saved, to the directory `shared`. No process may have the directories open. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
@@ -161,12 +162,12 @@ def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], na
 
 
 def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence[str]]) -> None:
-    """Repeat a joint return that a kill interrupted. Raises OSError."""
+    """Repeat an interrupted `return_together`. Raises OSError."""
     return_together(shared, file, brokers, RealFilesystem().read_file(f"{shared}/{RETURNING}").decode())
 
 
 class Pack(RealFilesystem):
-    """The target of `write_fork` for the logs of one directory, with subdirectories named like them."""
+    """A target for `write_fork` that packs the small files and links the large files of all logs."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -184,7 +185,7 @@ class Pack(RealFilesystem):
         os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
 
     def encode(self) -> bytes:
-        """Encode the logs in order, with their files: one JSON line of names and sizes, then the contents."""
+        """Encode the files of all logs: one JSON line with their names and sizes, then their contents."""
         sizes = {
             directory: {name: len(content) for name, content in files.items()}
             for directory, files in self._logs.items()
@@ -194,7 +195,7 @@ class Pack(RealFilesystem):
 
 
 def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
-    """Decode the name and content of each file, by log directory. Raises ValueError."""
+    """Decode the result of `Pack.encode` into file contents by log and file name. Raises ValueError."""
     position = packed.index(b"\n") + 1
     logs: dict[str, dict[str, bytes]] = {}
     for directory, sizes in json.loads(packed[:position]).items():
@@ -206,7 +207,6 @@ def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
-    """Remove all logs except `logs`, and the files that will be replaced."""
     for entry in os.listdir(path):
         key = directory_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
@@ -221,8 +221,8 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Restore the directory of a log, which may now belong to a new topic with the same name: write `files`
-    with their content, and create `links` (with their inodes) to the files whose paths begin with `prefix`.
+    """Restore the directory of a log, which may now belong to a new topic with the same name. Write `files`,
+    and link the files whose paths begin with `prefix`; `links` maps their names to inode numbers.
     """
     kept = set()
     try:
@@ -244,7 +244,7 @@ def _return_directory(
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:
-    """Truncate a file that was only appended to, and return whether it has the saved content again."""
+    """Truncate a file to the saved content. Return False if the file begins with other content."""
     file = RealFilesystem().open(path)
     if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
         return False

@@ -1,12 +1,13 @@
-"""Compaction of one log: the dirty part, the job of the cleaner, and the swap of cleaned for old segments.
+"""Compaction of one log: when it is due (`min.cleanable.dirty.ratio`, `max.compaction.lag.ms`), its dirty
+part, and the swap of the segments.
 
 Rules, as in Apache Kafka
 1. The clean part ends at the first dirty offset. The cleanable part ends with the last sealed segment that
    lies wholly below the last stable offset and is older than min.compaction.lag.ms.
 2. A cleaning is due when the dirty part exceeds min.cleanable.dirty.ratio, or when its oldest record has
    waited for max.compaction.lag.ms.
-3. The cleaner writes `.cleaned` files. The files become valid when they are renamed to `.swap`; then the old
-   files are removed, and then the `.swap` suffix. After a crash, the loader undoes or completes the swap.
+3. The cleaner writes `.cleaned` files, which become valid when they are renamed to `.swap`. Then the old
+   files are removed, and finally the `.swap` suffix. After a crash, the loader undoes or completes the swap.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from kafka_compat.storage.segments.segment_files import OFFSET_INDEX_SUFFIX, TIM
 
 @dataclass(frozen=True, slots=True)
 class DirtyPart:
-    """The dirty part of a log, [first_dirty_offset, upper_bound), and the clean part's size."""
+    """The dirty part of a log, [first_dirty_offset, upper_bound), and the size of the clean part."""
 
     first_dirty_offset: int
     upper_bound: int
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """By how much the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
+    """Time in ms by which the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
 
     @property
     def ratio(self) -> float:
@@ -41,7 +42,7 @@ class DirtyPart:
 
 
 def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
-    """Find the dirty part of `log`, given the offset up to which it was last cleaned (None: never)."""
+    """Find the dirty part of `log`. `cleaned_up_to` is the clean offset, or None if there is none."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -71,7 +72,7 @@ def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int
 
 
 def is_due(log: Log, dirty: DirtyPart) -> bool:
-    """Whether `log` uses compaction and is dirty enough."""
+    """Whether `log` must be compacted now."""
     if not log.config.compact or not dirty.dirty_bytes or log.closed or log.is_settling:
         return False
     return dirty.overdue_ms > 0 or dirty.ratio > log.config.min_cleanable_dirty_ratio
@@ -123,7 +124,7 @@ def new_job(
 
 
 def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
-    """Replace the source segments by a cleaned segment. Readers of the old files keep them open.
+    """Replace the source segments with a cleaned segment. Readers of the old files keep them open.
 
     Returns False, with nothing changed, if retention, DeleteRecords or a truncation has changed the source
     segments since the job was created. Raises LogDirFailure.
@@ -152,7 +153,7 @@ def discard(log: Log) -> None:
 
 
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
-    """The source segments of `group`; empty if they have changed."""
+    """Return the source segments of `group`, or None if they have changed or must not be replaced."""
     if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])

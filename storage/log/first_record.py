@@ -1,9 +1,8 @@
-"""Lookup of the first record at or after an offset and of its timestamp, from which consumer lag in seconds
-is computed.
+"""Lookup of the first record at or after an offset. Its timestamp is used to compute consumer lag in seconds.
 
-Transaction markers do not count as records. If compaction removed the record at the offset, the next one is
-returned. A lookup is a generator as in `timestamp_lookup`. It finds the batch by indexes and headers, and
-reads the records only if the header does not suffice.
+Transaction markers do not count as records. If compaction removed the record at the offset, the next record
+is returned. A lookup is a generator as in `timestamp_lookup`. It finds the batch by indexes and headers, and
+reads the records only if the header does not contain the timestamp.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _BATCHES_AT_ONCE = 256
 
 
 def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
-    """Find the first record in [offset, end_offset). The result's timestamp is -1 if the record has none.
+    """Find the first record in [offset, end_offset). A record without a timestamp has the timestamp -1.
     Raises a StorageError if the record cannot be read.
     """
     try:
@@ -40,7 +39,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
         found = yield from _search(segment, offset, end_offset)
         if found is not None:
             return found if found.offset < end_offset else None
-        # Segments may have been removed or replaced meanwhile. A replacement is searched from its start.
+        # Segments may have been removed or replaced during the search. Search a replacement from its start.
         number = (
             segments.number_of(offset)
             if segment.deleted
@@ -75,8 +74,8 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
 
 
 def _timestamp_from_header(header: BatchHeader, offset: int) -> int | None:
-    """The timestamp of the batch's first record at or after `offset`, if the header determines it. None if
-    the records must be read.
+    """Return the timestamp of the batch's first record at or after `offset`, or None if the header does not
+    determine it, so that the records must be read.
     """
     one_time = header.record_count == 1 or header.attributes & TIMESTAMP_TYPE_FLAG
     is_whole = header.record_count == header.last_offset_delta + 1 and offset <= header.last_offset

@@ -1,8 +1,8 @@
 """Flushes of one log: the offset below which the log is durable, and how it advances.
 
 A flush runs in the worker of the log's directory, concurrently with appends; neither waits for the other. A
-flush reads the end offset and the list of segments together, syncs the records before that end offset, and
-only then advances `end_offset`, unless the log was truncated meanwhile.
+flush reads the end offset and the list of segments together, and syncs the records before that end offset.
+Then it advances `end_offset`, unless the log was truncated during the flush.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Flushing:
-    """The flushes of one log."""
+    """The flushes of one log, and its durable end offset."""
 
     __slots__ = ("_clock", "_disk", "_files", "_name", "end_offset", "last_ms", "lock", "truncation_count")
 
@@ -26,11 +26,11 @@ class Flushing:
         self.end_offset = end_offset
         """The offset below which all records are durable."""
         self.last_ms = clock.monotonic_ms()
-        """The end of the last flush, in ms on the monotonic clock."""
+        """The time at which the last flush ended, in ms on the monotonic clock."""
         self.truncation_count = 0
-        """The number of times that records were removed from the end of the log."""
+        """The number of truncations of the log."""
         self.lock = threading.Lock()
-        """Held while offsets and the list of segments are accessed together, never during I/O."""
+        """Lock held while offsets and the list of segments are accessed together, but never during I/O."""
         self._name = name
         self._disk = disk
         self._files = files
@@ -41,7 +41,7 @@ class Flushing:
         return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
 
     def go_back(self, offset: int) -> None:
-        """Lower the durable offset after a truncation to `offset`. The caller holds the lock."""
+        """Lower the durable end offset after a truncation to `offset`. The caller must hold the lock."""
         self.truncation_count += 1
         self.end_offset = min(self.end_offset, offset)
         self._disk.recovery_points_moved = True
@@ -49,8 +49,8 @@ class Flushing:
     def flush(
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
-        """Make all records below `end_offset` durable. `segments` are all segments of the log, and
-        `truncation_count` the truncations when they were listed. Raises LogDirFailure, RefusedForNow.
+        """Make all records below `end_offset` durable. `segments` are all segments of the log, listed when it
+        had `truncation_count` truncations. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:
@@ -70,7 +70,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # This is not a disk failure: the file is replaced atomically, so the write may be retried.
+                # The file is replaced atomically, so the write may be retried if the disk is only full.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
@@ -82,6 +82,6 @@ class Flushing:
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
         """Write the leader-epoch-checkpoint durably. Raises OSError."""
-        # Clear this before the write: an epoch that is added meanwhile must be stored by the next write.
+        # Clear the flag before the write: an epoch added during the write must be stored by the next write.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

@@ -1,15 +1,15 @@
-"""Forks of a log: a second directory on the same disk with the same records, as hard links instead of copies.
+"""Forks of a log: directories with the same records on the same disk, as hard links instead of copies.
 
 A closed segment is never written to again: compaction and retention replace or unlink its files, and the
-content remains under other links. So a fork holds links to closed segments and a copy of the active segment,
-which is closed first if it is large.
+content remains available through other links. Therefore a fork contains links to closed segments and a copy
+of the active segment, which is closed first if it is large.
 
-Code that changes a file in place calls `Filesystem.unshare` first, which copies a file that has a second
-link: a segment that becomes active again after a truncation or at startup, and one whose torn end recovery
-cuts off. `Filesystem.write_file` replaces index files and snapshots and leaves the other link unchanged. So
-each side may change its directory freely.
+Code that changes a file in place first calls `Filesystem.unshare`, which copies a file that has a second
+link. This is necessary for a segment that becomes active again after a truncation or at startup, and for a
+segment whose torn end is cut off by recovery. `Filesystem.write_file` replaces index files and snapshots and
+leaves other links unchanged. Therefore changes of one directory never affect the other directory.
 
-The directory of a fork is in the state that a clean shutdown at the moment of the fork would leave.
+The directory of a fork is in the same state as after a clean shutdown at the moment of the fork.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
-"""Maximum size of an active segment that is copied, which takes as long as a few links."""
+"""Maximum size in bytes of an active segment that is copied. The copy takes as long as a few links."""
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Create `directory` with the current content of `log`, for the same topic or, with `is_new_topic`, for a
-    different one; the caller must then call `become_new_topic`. Nothing is made durable.
+    """Create `directory` with the current content of `log`, not durably. With `is_new_topic`, the copy is for
+    a different topic, and the caller must call `become_new_topic` after opening it.
 
-    Call this on the thread that appends to the log, with no truncation pending. Raises OSError, and the
-    errors of `Log.roll`.
+    Call this on the thread that appends to the log, while no truncation is pending. Raises OSError and the
+    same errors as `Log.roll`.
     """
     if log.segments.active.size_bytes > COPIED_BYTES_MAX:
         log.roll(log.now_ms())
@@ -66,14 +66,14 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
     filesystem.write_file(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", content)
     transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
-        # The other indexes are created when the segment is opened.
+        # Copy only the transaction index: the other indexes are created when the segment is opened.
         active.txn_index.store()
         if transactions in present:
             content = filesystem.read_file(f"{source}/{transactions}")
             filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
-    # Skip this for a small and complete log, whose batches yield the producer state quickly.
+    # Skip the snapshot for a single-segment log that starts at offset 0: its batches are replayed quickly.
     if base_offset or log.log_start_offset:
         path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())
@@ -93,11 +93,10 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
 
 
 def become_new_topic(log: Log, topic_id: UUID) -> None:
-    """Assign a log created by `write_fork` to another topic. Raises the errors of `Log.roll`.
+    """Assign a log created by `write_fork` to a new topic. Raises the same errors as `Log.roll`.
 
     Producers keep their epochs and restart their sequences, because clients have sent nothing to the new
-    topic. The sequences restart at the start of a segment, so that recovery, which reads all batches again,
-    finds the position.
+    topic. A new segment begins where the sequences restart, so that recovery finds this offset.
     """
     log.assign_topic_id(topic_id)
     log.producers.forget_sequences()
@@ -109,8 +108,9 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_directory(source: str, target: str) -> None:
-    """Create `target` as a second directory of the log in `source`, which no broker may have open. Files that
-    are written in place are copied: files of the newest segment, and files of no segment. Raises OSError.
+    """Create `target` as a second directory of the log in `source`, which no broker may have open. Files of
+    closed segments are linked, and all others are copied, because they may be written in place. Raises
+    OSError.
     """
     names = [
         name

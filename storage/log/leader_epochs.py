@@ -1,7 +1,7 @@
-"""Leader epochs of a log and their start offsets (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
+"""Leader epochs of a log and their start offsets (KIP-101, KIP-279), stored in `leader-epoch-checkpoint`.
 
 Epochs and start offsets are both strictly increasing. A follower queries the end offset of an epoch to find
-the offset up to which its log matches the leader's.
+the offset up to which its log matches the leader's log.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _VERSION: Final = 0
 
 
 class EpochEntry(NamedTuple):
-    """An epoch and the offset of its first record."""
+    """A leader epoch and the offset of its first record."""
 
     epoch: int
     start_offset: int
 
 
 _BEGINNING: Final = (EpochEntry(0, 0),)
-"""Entries that contain only the first epoch; shared, because most logs have no others."""
+"""Entries with only the first epoch, which are shared because most logs have only this epoch."""
 
 
 class LeaderEpochs:
-    """The epochs of one log. The owner stores `encode()` when `changed` is set."""
+    """The leader epochs of one log. The owner stores `encode()` when `changed` is set."""
 
     __slots__ = ("changed", "entries", "latest_epoch")
 
     def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
         self.entries = entries
-        """Oldest first."""
+        """The entries, oldest first."""
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
         """The newest epoch; -1 if there is none."""
         self.changed = False
@@ -48,7 +48,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Record that `epoch` begins at `start_offset`, and return whether this changed the entries.
 
-        Conflicting entries, with a later epoch or a later start, are dropped.
+        Entries that are not before the new one, by epoch or by start offset, are dropped.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot start at {start_offset}")
@@ -65,10 +65,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Return (the largest known epoch up to `epoch`, the end offset of that epoch).
+        """Return the largest known epoch up to `epoch`, and the end offset of that epoch.
 
-        Returns (-1, -1) if `epoch` is -1 or above all known epochs. If `epoch` is below all of them, returns
-        `epoch` with the start of the first known epoch as its end.
+        Returns (-1, -1) if `epoch` is -1 or above all known epochs. If `epoch` is below all known epochs,
+        returns `epoch` and the start offset of the first known epoch.
         """
         if epoch == UNDEFINED_EPOCH or not self.entries or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -79,7 +79,7 @@ class LeaderEpochs:
         return (self.entries[following - 1].epoch if following else epoch), end_offset
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch in which the record at `offset` was appended; -1 if unknown."""
+        """Return the epoch in which the record at `offset` was appended, or -1 if it is unknown."""
         following = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[following - 1].epoch if following else UNDEFINED_EPOCH
 
@@ -92,7 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Set the log start to `start_offset`, in its epoch, and return whether the entries changed."""
+        """Remove the epochs before the log start `start_offset`. Return whether the entries changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False

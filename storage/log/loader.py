@@ -1,22 +1,23 @@
 """Opening of a log after a clean or an unclean shutdown.
 
 After a clean shutdown nothing is scanned: the log end is found from the last index entry, and the producer
-state is read from its snapshot. After an unclean shutdown:
+state is read from its snapshot. After an unclean shutdown, these rules apply:
 1. Segments that end below the recovery point are trusted: a flush made them durable with all their files.
 2. Every later batch is read and checked. The log ends at the first batch that is torn, corrupt or out of
    order, and later segments are removed, as in Apache Kafka.
 3. Gaps between two segments are kept, as in Apache Kafka: compaction or an operator removed the offsets, and
-   consumers continue after the gap. Exception: if the machine may have crashed and the segment before the gap
-   was not flushed, its end may be lost while the next segment was kept. The log then ends at the gap, so that
+   consumers continue after the gap. There is one exception: if the machine may have crashed and the segment
+   before the gap was not flushed, the end of that segment may be lost. The log then ends at the gap, so that
    a replica fetches the later records from its leader; Apache Kafka leaves a hole. Gaps in compacted logs,
-   and all gaps while the settings are unknown, are attributed to compaction.
+   and all gaps while the topic's settings are unknown, are attributed to compaction.
 4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
    recovery has the same result.
 
 In both cases, other files left by a crash are first removed or completed, as in Apache Kafka:
-1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files of the same swap.
-2. `.swap` files are valid: the segments that they replace are removed, and the suffix is removed.
-3. An index without its log file is removed, because a new segment at that offset would use it as its own.
+1. `.deleted` and `.cleaned` files are removed. If there are `.cleaned` files, the `.swap` files of the same
+   interrupted swap are removed as well.
+2. Other `.swap` files are valid: the segments that they replace are removed, and then the suffix.
+3. An index without its log file is removed, because a new segment at the same offset would use the index.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """An opened log, and statistics of its opening."""
+    """An opened log, and the number of bytes that were scanned and truncated."""
 
     log: Log
     scanned_bytes: int
@@ -57,7 +58,7 @@ class LoadedLog(NamedTuple):
 
 
 class LogLoader:
-    """Opens and creates logs on one file system."""
+    """A factory that opens and creates logs on one file system."""
 
     def __init__(
         self, filesystem: Filesystem, open_segments: OpenSegments, deletions: Deletions, clock: Clock
@@ -70,7 +71,7 @@ class LogLoader:
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
-        """Create an empty log in a new directory; it becomes durable with its first flush. Raises OSError."""
+        """Create an empty log in a new directory. Its first flush makes it durable. Raises OSError."""
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
@@ -113,7 +114,7 @@ class LogLoader:
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(
-                    "Moved the end of %s from offset %d to its log start offset (%d)",
+                    "Emptied %s: the log ended at offset %d, before its log start offset (%d)",
                     directory,
                     opening.end_offset,
                     log_start_offset,
@@ -143,7 +144,7 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """Open the log in `directory` by its summary. Return None if the summary is invalid or insufficient.
+        """Open the log in `directory` by its summary. Return None if the summary is outdated or insufficient.
         Raises OSError.
         """
         active_base, active_bytes = summary.segments[-1]
@@ -223,7 +224,7 @@ class LogLoader:
         except CorruptFile as error:
             logger.warning("Ignored %s: %s", path, error)
             return None
-        # Zeros are not a topic ID: a broker without IDs, or an earlier version of this one, wrote them.
+        # An ID of zeros was written by a broker without topic IDs, or by an earlier version of this broker.
         return topic_id if topic_id.int else None
 
 
@@ -231,19 +232,18 @@ class LogLoader:
 
 
 def _base_offsets(names: list[str], suffix: str) -> list[int]:
-    """The offsets in the names of a log's files with this suffix."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return [int(stem) for stem in stems if stem.isdecimal()]
 
 
 def _clear_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """Finish or undo interrupted work; return the names of the remaining files."""
+    """Complete or undo interrupted operations, and return the names of the remaining files."""
     _finish_interrupted_work(filesystem, directory)
     return _remove_orphans(filesystem, directory, filesystem.listdir(directory))
 
 
 def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
-    """Remove leftovers of a deletion or a cleaning; complete the swap of cleaned segments (as Kafka does)."""
+    """Remove files left by a deletion or a cleaning, and complete a swap of cleaned segments, as in Kafka."""
     names = filesystem.listdir(directory)
     leftovers = [
         name for name in names if name.endswith((segment_files.DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))
@@ -251,8 +251,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or a segment split was interrupted before its swap; the source still exists. Handle this
-        # first: without the `.cleaned` file the `.swap` files would be used.
+        # A cleaning or a segment split was interrupted before its swap, and the source still exists. Remove
+        # the `.swap` files before the `.cleaned` files: otherwise a crash in between would make them valid.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]
@@ -260,8 +260,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     for name in leftovers:
         filesystem.unlink(f"{directory}/{name}")
     if swapped:
-        # The old log file at the first base offset is the last file of its segment to be removed: while it
-        # exists, no other file at that offset is a new one (see LogFiles.replace).
+        # Of the old files at the first base offset, the log file is removed last: while it exists, the other
+        # files at this offset are also old (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):
             if swapped[0] <= base < end_offset:
@@ -273,8 +273,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
 
 
 def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) -> list[str]:
-    """Remove indexes without their log file, which a new segment at the same offset would use as its own;
-    return the other names.
+    """Remove indexes without a log file, because a new segment at the same offset would use them. Return the
+    names of the other files.
     """
     logs = set(_base_offsets(names, LOG_SUFFIX))
     orphans = {
@@ -290,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """The end offset of the segment in a `.swap` file, which replaces other segments even if it is empty."""
+    """Return the end offset of the segment in a `.swap` file; an empty segment ends after its base offset."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):

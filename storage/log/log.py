@@ -1,11 +1,13 @@
-"""The log of one partition: a sequence of segments, appended at one end and deleted at the other.
+"""The log of one partition: a sequence of segments. Batches are appended at its end, and the oldest segments
+are deleted.
 
-A log owns its parts: `segments` serves reads and lookups, `files` manages their files, `flushing` makes them
-durable, `producers` checks sequences and transactions, `leader_epochs` records the leader epochs, and
-`truncations` contains truncations that are not on disk yet. `retention` decides which segments are deleted.
+A log consists of several objects: `segments` serves reads and lookups, `files` manages the files, `flushing`
+makes the files durable, `producers` checks sequences and transactions, `leader_epochs` contains the leader
+epochs, and `truncations` contains truncations that are not on disk yet. The module `retention` decides which
+segments are deleted.
 
-`flush` and the second half of a truncation run in the worker of the log's directory. All other methods run on
-one thread.
+`flush` and the changes of files by a truncation run in the worker of the log's directory. All other methods
+run on one thread.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class AppendInfo:
-    """The position of a request's batches in the log. `log_append_time` is -1 for CreateTime. `duplicate`:
-    the request repeats stored batches.
+    """The position of a request's batches in the log. `log_append_time` is -1 if the topic uses CreateTime.
+    `duplicate` is true if the request is a retry whose batches are already stored.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -78,7 +80,7 @@ class AppendInfo:
 
 
 class LogContents:
-    """The content of a log's directory when the log opens."""
+    """The content of a partition directory when its log is opened."""
 
     __slots__ = ("end_offset", "leader_epochs", "producers", "segments", "start_offset", "topic_id")
 
@@ -91,7 +93,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments`: at least one segment, oldest first; `leader_epochs` is as stored in its file."""
+        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its stored file."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -101,7 +103,7 @@ class LogContents:
 
 
 class Log:
-    """The log of one partition. Created by `loader`, owned by `directories.log_dirs`."""
+    """The log of one partition. `loader` creates logs, and `directories.log_dirs` owns them."""
 
     __slots__ = (
         "_clock",
@@ -144,7 +146,7 @@ class Log:
         self.log_start_offset = contents.start_offset
         self.log_end_offset = contents.end_offset
         self.opened_end_offset = -1
-        """The end offset when the log was opened, if it was closed cleanly before; -1 otherwise."""
+        """The log end offset when the log was opened, or -1 if it had not been closed cleanly."""
         self.closed = False
         self.disk = disk
         self.files = files
@@ -163,7 +165,7 @@ class Log:
         return f"Log({self.name}, {self.log_start_offset}..{self.log_end_offset})"
 
     def update_config(self, config: LogConfig) -> None:
-        """Apply `config`."""
+        """Apply new topic settings."""
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
@@ -174,7 +176,7 @@ class Log:
 
     @property
     def directory(self) -> str:
-        """Path of the partition directory."""
+        """The path of the partition directory."""
         return self.files.path
 
     @property
@@ -198,12 +200,12 @@ class Log:
 
     @property
     def truncation_count(self) -> int:
-        """The number of truncations. When it changes, copying of the log restarts."""
+        """The number of truncations. When it changes, a copy of the log is started again from scratch."""
         return self.flushing.truncation_count
 
     @property
     def is_settling(self) -> bool:
-        """Whether a truncation is not on disk yet, so that nothing may be written."""
+        """Whether a truncation is not on disk yet. Nothing may be written to the log until it is."""
         return self.truncations.count > 0
 
     @property
@@ -219,14 +221,14 @@ class Log:
         return self._clock.now_ms()
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """The base offset and modification time (ms) of each segment, oldest first. Raises LogDirFailure."""
+        """Return the start offset and modification time (ms) of each segment. Raises LogDirFailure."""
         with self.disk.reading(self.name):
             return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
     # --- append
 
     def must_recompress(self, data: memoryview) -> bool:
-        """Whether a batch uses a different codec from the topic's."""
+        """Whether the codec of a batch differs from the topic's codec."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
@@ -234,7 +236,7 @@ class Log:
     def validate(
         self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
     ) -> ValidatedBatches:
-        """Validate batches for `append_as_leader`, without access to the log; may run in another thread. With
+        """Validate batches for `append_as_leader`. May run in another thread: the log is not accessed. With
         `quick`, raises TakesLong instead of taking more than a few milliseconds.
         """
         return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
@@ -251,9 +253,9 @@ class Log:
     ) -> AppendInfo:
         """Check, stamp and store the batches of one request.
 
-        `data` is stamped in place when it is writable. `internal` batches come from this broker's
-        coordinators and skip the checks of client input. `validated` is the result of `validate` for `data`.
-        Raises the StorageError of the cause if nothing was stored.
+        `data` is stamped in place if it is writable. `internal` batches come from this broker's coordinators
+        and are not validated. `validated` is the result of `validate` for `data`. Raises the StorageError for
+        the cause if nothing was stored.
         """
         if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
@@ -326,8 +328,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Write stamped batches. `first_offset` is the offset with which they were stamped, or None if the
-        headers are already correct.
+        """Write stamped batches. `first_offset` is the offset with which the data was stamped, or None if the
+        offsets in `headers` are already correct.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -380,8 +382,8 @@ class Log:
         )
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull, which leaves the
-        active segment unchanged.
+        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull, after which the
+        active segment is unchanged.
         """
         try:
             self.segments.active.complete()
@@ -404,7 +406,7 @@ class Log:
         return True
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Write the topic ID to partition.metadata; durable after the next flush. Raises LogDirFailure."""
+        """Write the topic ID to partition.metadata. The next flush makes it durable. Raises LogDirFailure."""
         if topic_id == self.topic_id:
             return
         self.disk.check()
@@ -415,15 +417,15 @@ class Log:
         self.topic_id = topic_id
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Start `leader_epoch`, in which this replica is the leader, at the log end."""
+        """Start a leader epoch at the log end, because this replica became the leader."""
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Take over the epochs of the log that this log copies, including epochs without records."""
+        """Replace the leader epochs with those of the log from which this log was copied."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
-        # Mark the log as changed, because the copy's own file does not contain these epochs.
+        # Mark the log as changed, because its leader-epoch-checkpoint does not contain these epochs.
         self.opened_end_offset = -1
 
     # --- read
@@ -434,8 +436,8 @@ class Log:
         """Read whole batches below `upper_bound` (default: the log end), starting with the batch that
         contains `offset`.
 
-        Returns at most `max_bytes`, except that with `min_one_batch` the first batch is returned whole; None
-        if there are no batches. Raises OffsetOutOfRange outside [log start, log end].
+        Returns at most `max_bytes`, but with `min_one_batch` at least one batch. Returns None if there are no
+        batches. Raises OffsetOutOfRange if `offset` is outside [log start, log end].
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
@@ -455,7 +457,7 @@ class Log:
         return self._looked_up(first_at_or_after(self.segments, timestamp, self.log_start_offset))
 
     def max_timestamp_offset(self) -> Lookup:
-        """Look up the first record with the largest timestamp of the log (KIP-734)."""
+        """Look up the first record with the largest timestamp in the log (KIP-734)."""
         return self._looked_up(first_with_max(self.segments, self.log_start_offset))
 
     def _looked_up(self, lookup: Lookup) -> Lookup:
@@ -466,8 +468,8 @@ class Log:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
-        """The exception to raise for a failed read, at `offset` if known. A missing or shortened file does
-        not take the log directory offline.
+        """Return the exception to raise after a failed read, at `offset` if known. A missing or shortened
+        file does not take the log directory offline.
         """
         if self.closed:
             return LogDirFailure(f"{self.name} is no longer in {self.directory}")
@@ -490,20 +492,20 @@ class Log:
         return CorruptRecord(f"{self.name}: {damage}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest known epoch up to `leader_epoch` and its end offset (KIP-101); (-1, -1) if unknown."""
+        """Return the largest known epoch up to `leader_epoch` and its end offset, or (-1, -1) (KIP-101)."""
         return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which no transaction is open. It is at most `high_watermark` and at least the log
-        start, since DeleteRecords may have passed the start of an open transaction.
+        """Return the offset up to which no transaction is open, at most `high_watermark`. It is at least the
+        log start, which DeleteRecords may have advanced past the start of an open transaction.
         """
         stable_offset = self.producers.last_stable_offset(high_watermark)
         return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records in [fetch_offset, upper_bound), for a read_committed fetch."""
+        """Return the aborted transactions with records in [fetch_offset, upper_bound)."""
         with self.disk.reading(self.name):
             return self.segments.aborted_transactions(fetch_offset, upper_bound)
 
@@ -513,7 +515,7 @@ class Log:
         """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure,
         RefusedForNow.
 
-        Does nothing while a truncation is pending, because files and memory differ until it is done.
+        Does nothing while a truncation is pending, because files and memory then differ.
         """
         self.disk.check()
         flushing = self.flushing
@@ -540,7 +542,7 @@ class Log:
             self.leader_epochs.truncate_from_start(offset)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
-        """Delete the segments that retention allows; return their base offsets."""
+        """Delete the segments that retention selects, and return their base offsets."""
         if self.is_settling:
             return []
         with self.disk.reading(self.name):
@@ -561,7 +563,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # Continue, because deleting the other segments frees space for the next attempt.
+                # Delete the other segments without rolling, which frees space for the next attempt.
                 going = going[:-1]
                 if not going:
                     raise
@@ -573,16 +575,16 @@ class Log:
         return [segment.base_offset for segment, _ in going]
 
     def file_deletion_ms(self) -> int:
-        """The time, on the monotonic clock, at which to remove files that are taken out of use now."""
+        """Return the time, on the monotonic clock, at which to delete files that are taken out of use now."""
         return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
 
-    # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
+    # --- truncation of whole batches: at once in memory, and later in the files (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every batch with offsets at or after `offset`, when a follower diverges from its leader."""
+        """Remove every batch with offsets at or after `offset`, where the log diverges from the leader's."""
         if offset >= self.log_end_offset:
-            # Remove an epoch in which this replica was leader but appended nothing: the next leader does not
-            # know it.
+            # Remove an epoch in which this replica was leader but appended nothing, because the next leader
+            # has no such epoch.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return
         segments = self.segments
@@ -593,9 +595,9 @@ class Log:
         self.disk.check()
         number = segments.number_of(offset - 1)
         segment = segments.all[number]
-        # All reads come before the first change, since a read may fail.
+        # Complete all reads before the first change, because a read may fail.
         with self.disk.reading(self.name):
-            # The read has opened the segment's file, so later steps need no descriptor.
+            # Open the segment's file here, so that later steps need no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
             producers = self.files.load_producers(
@@ -618,7 +620,7 @@ class Log:
         )
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records; the next record gets `offset`."""
+        """Remove all records, and assign `offset` to the next record."""
         self.disk.check()
         segment = self.files.new_segment(offset, self.config, self.now_ms())
         with self.flushing.lock:
@@ -648,7 +650,7 @@ class Log:
             segment.abandon()
 
     def close(self) -> None:
-        """Flush, and write the files for a clean startup (indexes, producer snapshot, leader epochs)."""
+        """Flush the log, and write its indexes, producer snapshot and leader epochs for startup."""
         if self.closed:
             return
         self.disk.check()
@@ -656,7 +658,7 @@ class Log:
             try:
                 self._complete()
             except OSError as error:
-                # Another thread may abandon a copy if its move is canceled meanwhile.
+                # Ignore the error if the move of this copy was canceled, because the log is then abandoned.
                 if not self.closed:
                     raise self.disk.fail(error, f"close of {self.name}") from error
         self.abandon()
@@ -666,8 +668,8 @@ class Log:
         active.complete()
         if active.size_bytes:
             active.sync(sealed=True)
-        # Most logs of a large broker never had a record and need neither file, as in Kafka. The next startup
-        # drops epochs without a record.
+        # As in Kafka, a log that never had a record, like most logs of a large broker, needs no producer
+        # snapshot. Epochs without records are not stored, because the next startup would drop them.
         if self.log_end_offset or self.producers.entries:
             self.files.store_snapshot(self.log_end_offset, self.producers)
         changed = epochs.changed

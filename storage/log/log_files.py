@@ -1,6 +1,6 @@
 """Files in the directory of one log: creation, replacement, deletion and durability.
 
-Methods raise OSError. The log then takes its disk offline, naming the operation.
+Methods raise OSError. The log passes the error and the name of the operation to its `Disk`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file that contains the offset at which a fork's own records begin (see `log.fork`)."""
+"""Name of the file that contains the log end offset at the time of a fork (see `log.fork`)."""
 
 
 class LogFiles:
     """The files of one log: segments, producer snapshots, leader epochs and partition.metadata.
 
-    `names_changed`: the directory must be synced to make the name of a created file durable. `has_changed`:
-    since the log was opened, a file other than the newest log file was created, removed or written.
+    `names_changed` is true if the directory must be synced to make the name of a new file durable.
+    `has_changed` is true if, since the log was opened, a file other than the newest log file was created,
+    removed or written.
     """
 
     __slots__ = (
@@ -71,7 +72,7 @@ class LogFiles:
         return segment
 
     def new_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
-        """An empty segment whose log file does not exist yet."""
+        """Return an empty segment whose log file does not exist yet."""
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         return Segment(
             segment_files.SegmentFiles(self._filesystem, self.path, base_offset),
@@ -84,7 +85,7 @@ class LogFiles:
         )
 
     def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
-        """Take the files of segments out of use, in the given order. The files are removed at `due_ms`."""
+        """Rename the files of segments, in the given order, and remove them at `due_ms`."""
         self.has_changed = True
         for segment in segments:
             segment.abandon()
@@ -92,17 +93,17 @@ class LogFiles:
                 self._take_away(segment.path(suffix), due_ms)
 
     def file_size(self, path: str) -> int:
-        """The size of a file in bytes; 0 if it is missing."""
+        """Return the size of a file in bytes, or 0 if it is missing."""
         return self._filesystem.file_size(path) if self._filesystem.exists(path) else 0
 
     def replace(
         self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
     ) -> Segment:
-        """Replace `old` by the durable `.cleaned` files at the first base offset, and return the new segment.
-        The last of `suffixes` is the log file's. Old files are removed at `due_ms`.
+        """Replace `old` with the durable `.cleaned` files at the first base offset; return the new segment.
+        The last of `suffixes` is the suffix of the log file. Old files are removed at `due_ms`.
 
         The order guarantees that a log file at the first base offset is the old one while any file of `old`
-        exists, and that a `.swap` log file remains until all other files are in place.
+        exists, and that a `.swap` log file remains until all other files have been renamed.
         """
         self.has_changed = True
         first = old[0]
@@ -126,7 +127,7 @@ class LogFiles:
         )
 
     def remove_cleaned(self) -> None:
-        """Remove every `.cleaned` file."""
+        """Remove all `.cleaned` files."""
         for name in self._filesystem.listdir(self.path):
             if name.endswith(CLEANED_SUFFIX):
                 self._filesystem.unlink(f"{self.path}/{name}")
@@ -137,8 +138,8 @@ class LogFiles:
             self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
 
     def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
-        """Make durable the segments that are not wholly below `flushed_end_offset`, and the snapshots after
-        them. `segments` are all segments of the log.
+        """Sync the segments that are not wholly below `flushed_end_offset`, and the producer snapshots at
+        their ends. `segments` are all segments of the log.
         """
         for number, segment in enumerate(segments):
             following = segments[number + 1].base_offset if number + 1 < len(segments) else None
@@ -149,25 +150,27 @@ class LogFiles:
                     segment.sync(sealed=following is not None)
                 if following is not None:
                     snapshot = self._snapshot_path(following)
-                    # A log from elsewhere may lack this snapshot; the state is then replayed.
+                    # A log written by other software may lack this snapshot. Recovery then replays batches.
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
-                # Ignore a segment that retention has deleted meanwhile.
+                # Ignore a segment that retention has since deleted.
                 if not segment.deleted:
                     raise
 
     # --- producer snapshots
 
     def write_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the producer state before `offset`. Not synced here, on the append path: a flush syncs it
-        before it passes the segment that follows the snapshot.
+        """Write a snapshot of the producer state before `offset`. The next flush syncs the snapshot, because
+        an append must not wait for the disk.
         """
         self.has_changed = True
         self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
 
     def store_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the producer state before `offset`, if missing; durable except for the file's name."""
+        """Write and sync a snapshot of the producer state before `offset`, unless it exists. The name of the
+        file is not durable until the directory is synced.
+        """
         path = self._snapshot_path(offset)
         if not self._filesystem.exists(path):
             self.write_snapshot(offset, producers)
@@ -195,12 +198,12 @@ class LogFiles:
         return self._filesystem.is_directory(self.path)
 
     def stamps(self, active: Segment) -> tuple[int, int]:
-        """The modification times of the directory and of the newest log file, in ns."""
+        """Return the modification times, in ns, of the directory and of the newest log file."""
         stamp = self._filesystem.stamp
         return stamp(self.path)[1], stamp(active.path(segment_files.LOG_SUFFIX))[1]
 
     def write_topic_id(self, topic_id: UUID) -> None:
-        """Write partition.metadata, which `sync_names` makes durable."""
+        """Write partition.metadata. `sync_names` makes it durable."""
         self._filesystem.write_file(f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
         self._metadata_changed = self.names_changed = self.has_changed = True
 
@@ -212,7 +215,7 @@ class LogFiles:
         )
 
     def sync_names(self) -> None:
-        """Make durable the names of new files, partition.metadata, and the name of the directory."""
+        """Make partition.metadata, the names of new files, and the name of the directory durable."""
         if self._metadata_changed:
             self._metadata_changed = False
             self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")

@@ -1,6 +1,6 @@
 """The ordered segments of one log: reads and lookups across them.
 
-Segments are added and removed only on the loop thread. A flush in another thread uses a copy of `all`.
+Segments are added and removed only on the loop's thread. A flush in another thread uses a copy of `all`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments, at least one, oldest first. The last is active: batches are appended to it."""
+    """The segments of one log, at least one, oldest first. Batches are appended to the last one, `active`."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -26,17 +26,17 @@ class LogSegments:
         self.active = segments[-1]
         self.active.set_sealed(False)
         self.removals = 0
-        """The number of times that records may have been removed, which invalidates cached positions."""
+        """Counts operations that may have removed records. When it changes, cached positions are invalid."""
 
     @property
     def size_bytes(self) -> int:
-        """Total size of all batches in bytes. Each wake-up of a parked fetch reads it, so the sum of the
-        sealed segments is cached.
+        """The total size of all batches in bytes. The sum for the sealed segments is cached, because each
+        wake-up of a delayed fetch reads this size.
         """
         return self._sealed_bytes + self.active.size_bytes
 
     def add(self, segment: Segment) -> None:
-        """Make `segment` the active one."""
+        """Add `segment` as the active segment."""
         if self.all:
             self._sealed_bytes += self.active.size_bytes
             self.active.set_sealed(True)
@@ -45,8 +45,8 @@ class LogSegments:
         self.active = segment
 
     def remove(self, first: int, end: int) -> list[Segment]:
-        """Remove and return the segments [first, end), oldest first. If none are left, the caller must add
-        one before any other call.
+        """Remove and return the segments [first, end), oldest first. If no segment remains, the caller must
+        add one before any other call.
         """
         self.removals += 1
         removed = self.all[first:end]
@@ -61,7 +61,7 @@ class LogSegments:
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
-        """Replace the sealed segments [first, end) by `segment`, which contains their remaining batches."""
+        """Replace the sealed segments [first, end) with `segment`, which contains the remaining batches."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
         self.removals += 1
         segment.set_sealed(True)
@@ -69,16 +69,17 @@ class LogSegments:
         self.base_offsets[first:end] = [segment.base_offset]
 
     def number_of(self, offset: int) -> int:
-        """The index of the segment that contains `offset`; 0 for earlier offsets."""
+        """Return the index of the segment that contains `offset`, or 0 for offsets before all segments."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
     ) -> FileSlice | None:
-        """Read whole batches below `upper_bound` of one segment, from the batch that contains `offset`.
+        """Read whole batches below `upper_bound` from one segment, starting with the batch that contains
+        `offset`.
 
         Returns None if there are no batches. The caller, `Log.read`, has checked the offsets. Raises
-        CorruptRecord if a segment's file was shortened externally.
+        CorruptRecord if other software has shortened a segment's file.
         """
         segment = self.active
         after = len(self.all)
@@ -94,7 +95,7 @@ class LogSegments:
                 end = segment.position_of(upper_bound)
             if start < end:
                 break
-            # A segment may have no batch after `offset`, through compaction or damage before startup.
+            # Compaction, or damage before startup, may have removed all batches of a segment after `offset`.
             segment.check_whole()
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None
@@ -104,12 +105,12 @@ class LogSegments:
         if stop == start:
             return None
         if stop - start >= SENDFILE_BYTES_MIN:
-            # Check only large slices here: a smaller slice is checked when it is read.
+            # Check only large slices here, because a smaller slice is checked when it is read.
             segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:
-        """The first offset of the batch that contains `offset`; `offset` itself if no batch does."""
+        """Return the first offset of the batch that contains `offset`, or `offset` if no batch does."""
         segment = self.all[self.number_of(offset)]
         position = segment.position_of(offset)
         if position == segment.size_bytes:
@@ -117,7 +118,7 @@ class LogSegments:
         return min(offset, next(scan_headers(segment.file, position, segment.size_bytes)).header.base_offset)
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records in [fetch_offset, upper_bound)."""
+        """Return the aborted transactions with records in [fetch_offset, upper_bound)."""
         aborted: list[AbortedTransaction] = []
         first = self.number_of(fetch_offset)
         for segment in self.all[first:]:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def snapshot_offsets(names: Sequence[str]) -> list[int]:
-    """The offsets, ascending, of the snapshots in a list of file names."""
+    """Return the offsets of the snapshots in a list of file names, in ascending order."""
     stems = (name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
@@ -32,8 +32,8 @@ def load_producers(
 ) -> ProducerState:
     """Load the producer state after the batch that ends at `log_end_offset`.
 
-    An unreadable snapshot, torn by a crash, is removed, and an older one is used. The batches after the
-    snapshot are replayed from the segments, all of which must be intact.
+    Snapshots that a crash has damaged are removed, and an older one is used. The batches after the snapshot
+    are replayed from the segments, all of which must be intact.
     """
     producers, start_offset = ProducerState(expiration_ms=expiration_ms), 0
     for offset in reversed(snapshot_offsets(names)):
@@ -53,7 +53,7 @@ def load_producers(
 
 
 def replay(producers: ProducerState, segments: Sequence[Segment], start_offset: int, end_offset: int) -> None:
-    """Apply the batches in [start_offset, end_offset)."""
+    """Apply the batches in [start_offset, end_offset) to the producer state."""
     first = max(bisect_right([segment.base_offset for segment in segments], start_offset) - 1, 0)
     for segment in segments[first:]:
         if segment.base_offset >= end_offset or start_offset >= end_offset:

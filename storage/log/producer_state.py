@@ -1,16 +1,16 @@
 """State of the idempotent and transactional producers of one partition (KIP-98). No I/O.
 
-A batch is written only if it passes `check`. The rules:
-- a batch whose epoch is below the producer's is fenced (InvalidProducerEpoch);
-- a batch that matches any of the last five in epoch and sequences is a retry (Duplicate) and not written;
+A batch is written only if it passes `check`, which applies these rules:
+- a batch whose epoch is below the producer's epoch is fenced (InvalidProducerEpoch);
+- a batch with the epoch and sequences of any of the last five batches is a retry (Duplicate), not written;
 - an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
 - a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
   2^31 - 1 (otherwise OutOfOrderSequence);
 - batches of coordinators have no sequence (-1), and only their epoch is checked;
-- while a transaction is open, its producer may not write outside it (InvalidTxnState);
+- while a transaction is open, its producer may not write outside the transaction (InvalidTxnState);
 - a marker from a coordinator that has been replaced is rejected (TransactionCoordinatorFenced).
 
-`apply` records a written batch without these checks, since followers and restarting brokers replay a log.
+`apply` records a written batch without these checks, because followers and restarting brokers replay a log.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class Duplicate(NamedTuple):
-    """The position of the stored batch that a retry repeats, and the batch's largest timestamp in ms."""
+    """The offsets and largest timestamp (ms) of the stored batch that a retry repeats."""
 
     base_offset: int
     last_offset: int
@@ -66,7 +66,7 @@ class Duplicate(NamedTuple):
 
 
 class ProducerBatch(NamedTuple):
-    """One of a producer's most recent batches."""
+    """One of the most recent batches of a producer."""
 
     last_sequence: int
     last_offset: int
@@ -86,7 +86,7 @@ _NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class ProducerEntry:
-    """One producer ID in this partition. Unknown numbers are -1."""
+    """The state of one producer ID in this partition. Unknown numbers are -1."""
 
     __slots__ = (
         "batches",
@@ -134,18 +134,17 @@ class ProducerState:
     def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._expire_at_ms = 0
-        # All partitions share one empty object, which is replaced before anything is added.
+        # To save memory, partitions without producers share this empty object.
         self._entries = _NO_ENTRIES
-        # First offset → producer ID of open transactions; first offset → marker offset of ended ones.
+        # Maps the first offset of each open transaction to its producer ID, and the first offset of each
+        # completed transaction to its marker's offset.
         self._ongoing = _NO_OFFSETS
         self._completed = _NO_OFFSETS
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
-        """Producer entries by producer ID."""
+        """The producer entries by producer ID."""
         return MappingProxyType(self._entries)
-
-    # Before an append
 
     def check(
         self,
@@ -157,8 +156,8 @@ class ProducerState:
     ) -> Duplicate | None:
         """Check a batch with a producer ID by the rules of this module. Return None if it may be written.
 
-        `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator,
-        which does not count sequence numbers. Every ten minutes, `check` also removes producers that were
+        `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator
+        and have no sequence numbers. Every ten minutes, `check` also removes producers that have been
         inactive for producer.id.expiration.ms.
         """
         if now_ms >= self._expire_at_ms:
@@ -195,15 +194,14 @@ class ProducerState:
             raise InvalidTxnState(f"producer {header.producer_id} has an open transaction")
         return None
 
-    # After an append, and at replay
-
     def apply(
         self, header: BatchHeader, batch: Buffer, *, base_offset: int | None = None
     ) -> AbortedTxn | None:
         """Record a written batch with a producer ID. `batch` contains its bytes.
 
-        `base_offset` is the batch's position if `header` is still the client's. Returns the entry for the
-        transaction index if the batch is a marker that aborted a transaction with records in this partition.
+        `base_offset` is the base offset of the batch if `header` still contains the client's base offset.
+        Returns the entry for the transaction index if the batch is the marker of an aborted transaction with
+        records in this partition.
         """
         if base_offset is None:
             base_offset = header.base_offset
@@ -253,7 +251,7 @@ class ProducerState:
             self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
-            # No consumer has read for a long time: one wide transaction replaces all completed ones.
+            # Merge all completed transactions into one, to limit memory if no consumer reads for a long time.
             self._completed = {min(self._completed): marker_offset}
         if marker.type is not ControlRecordType.ABORT:
             return None
@@ -263,7 +261,7 @@ class ProducerState:
     # Visibility to consumers
 
     def has_open_since(self, time_ms: int) -> bool:
-        """Whether a transaction is open whose last record is older than the given time."""
+        """Whether there is an open transaction whose last record is older than `time_ms`."""
         return any(
             entry is not None and entry.last_timestamp < time_ms
             for entry in map(self._entries.get, self._ongoing.values())
@@ -271,15 +269,15 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction that is open or whose marker may not be replicated."""
+        """The first offset of the oldest transaction that is open or whose marker may not be committed."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which a read_committed consumer may read.
+        """Return the offset up to which a read_committed consumer may read.
 
-        Transactions whose markers lie below `high_watermark` are complete and are dropped, since the high
+        Completed transactions whose markers are below `high_watermark` are dropped, because the high
         watermark never decreases.
         """
         if self._completed:
@@ -297,7 +295,7 @@ class ProducerState:
             entry.batches.clear()
 
     def remove_expired(self, now_ms: int) -> None:
-        """Remove producers without an open transaction that were inactive for producer.id.expiration.ms."""
+        """Remove producers that have no open transaction and were inactive for producer.id.expiration.ms."""
         horizon_ms = now_ms - self._expiration_ms
         expired = [
             entry.producer_id
@@ -310,10 +308,10 @@ class ProducerState:
     # Snapshots
 
     def encode_snapshot(self) -> bytes:
-        """Encode a `.snapshot` file, Kafka's version 1.
+        """Encode a `.snapshot` file in Kafka's version 1.
 
-        It contains only the last batch of each producer. After a restart, retries of earlier batches are
-        therefore rejected as out of order; they are never stored twice.
+        The file contains only the last batch of each producer. After a restart, retries of earlier batches
+        are therefore rejected as out of order, but never stored twice.
         """
         encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
         for entry in self._entries.values():

@@ -1,4 +1,4 @@
-"""State of a log that is being opened: scan, findings and repairs, by the rules of `loader`."""
+"""Recovery of a log that is being opened: scan and repair of its files, by the rules of `loader`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the number of bytes checked so far, and the number to check."""
+"""Called periodically with a partition, the number of bytes checked so far, and the total number of bytes."""
 
 
 class Opening:
-    """The state of one log that is being opened."""
+    """A log that is being opened: its files, and the state found in them."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Opening:
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.has_changed = False
-        """Whether the findings differ from the state after a clean shutdown."""
+        """Whether the log may differ from its state after a clean shutdown."""
         self.leader_epochs = self._read_leader_epochs(filesystem, directory, names)
         self._stored_epochs = self.leader_epochs.encode()
         self.producers: ProducerState
@@ -68,7 +68,7 @@ class Opening:
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
-        """Find the end of a cleanly closed log. Returns False if it does not end with a whole batch."""
+        """Find the end of a cleanly closed log. Return False if the log does not end with a whole batch."""
         if not self._segments:
             return True
         active = self._segments[-1]
@@ -91,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # A second recovery needs the state before the first of these segments: make its snapshot durable.
+        # Sync the snapshot before the first of these segments, because another recovery would need it.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)
@@ -103,22 +103,22 @@ class Opening:
         for number, segment in enumerate(segments[first:], first):
             if segment.base_offset > self.end_offset:
                 if not keep_gaps and self.end_offset >= recovery_point:
-                    self._drop_from(number, f"the previous segment lost its end after {self.end_offset}")
+                    self._drop_from(number, f"the previous segment lost its end at offset {self.end_offset}")
                     break
                 self._tell_gap(segment.base_offset)
             elif segment.base_offset < self.end_offset:
-                self._drop_from(number, f"the previous segment ends at {self.end_offset}")
+                self._drop_from(number, f"the previous segment ends at offset {self.end_offset}")
                 break
             if segment.base_offset == forked_at:
                 self.producers.forget_sequences()
             if number > first:
                 self._write_snapshot(segment.base_offset)
             if not self._recover_segment(segment, total_bytes, progress):
-                self._drop_from(number + 1, "they follow a corrupt batch")
+                self._drop_from(number + 1, "it follows a corrupt batch")
                 break
 
     def _forked_at(self) -> int:
-        """The offset at which producers restart their sequences in a forked log; -1 in other logs."""
+        """Return the offset at which producers restart sequences in a fork, or -1 if it is not a fork."""
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
@@ -189,7 +189,7 @@ class Opening:
     def start_empty(self, offset: int, segment: Segment) -> None:
         """Start an empty log at `offset`."""
         self.has_changed = True
-        self._drop_from(0, "the log restarts at another offset")
+        self._drop_from(0, "the log restarts at a different offset")
         self._remove_snapshots(lambda _: True)
         segment.create()
         self._segments.append(segment)
@@ -199,7 +199,7 @@ class Opening:
         self._producers_known = True
 
     def finish(self, log_start_offset: int, clean: bool) -> None:
-        """Reconcile producers and epochs with the log, and its directory on disk."""
+        """Reconcile producers and epochs with the log, remove obsolete snapshots, and update the files."""
         self.leader_epochs.truncate_from_start(log_start_offset)
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)

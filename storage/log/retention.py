@@ -1,12 +1,12 @@
-"""Retention: which of the oldest segments of a log are deleted, and why. No I/O.
+"""Retention: the choice of old segments to delete, with the reasons. No I/O.
 
 Rules, as in Apache Kafka
-1. Segments are deleted in order, oldest first, up to the first segment that must be kept.
+1. Segments are deleted in order, oldest first, until a segment must be kept.
 2. Only segments wholly below the high watermark are deleted; later segments still contain uncommitted
    records.
-3. By time: the largest timestamp of the segment is older than retention.ms. By size: without the segment, the
-   log still has at least retention.bytes. By start: the segment lies wholly below the log start offset, as
-   moved by DeleteRecords; this also applies to compacted topics.
+3. A segment is deleted by time if its largest timestamp is older than retention.ms, and by size if the log
+   without the segment still has at least retention.bytes. It is also deleted if it is wholly below the log
+   start offset, which DeleteRecords may have advanced; this also applies to compacted topics.
 4. An empty active segment is kept. An active segment with records is deleted only together with all earlier
    segments; the log rolls first.
 """
@@ -29,7 +29,7 @@ class DeletionReason(Enum):
 
 
 class RetainedSegment(Protocol):
-    """The properties of a segment on which the decision depends, read in this order and only as needed."""
+    """The properties of a segment on which its deletion depends."""
 
     @property
     def base_offset(self) -> int: ...
@@ -39,7 +39,7 @@ class RetainedSegment(Protocol):
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp in ms. Reading it may access the disk, so it is read only if age matters."""
+        """The largest timestamp in ms. This may read the disk, so it is used only if the age matters."""
 
 
 S = TypeVar("S", bound=RetainedSegment)

@@ -1,8 +1,9 @@
 """Lookup of records by timestamp across the segments of a log, for ListOffsets.
 
 A lookup is a generator. It finds batches by indexes and headers, which is quick. If it must read the records
-of a batch and they are many or compressed, it yields a function; the caller may run the function in another
-thread, and sends back its result. It yields None where the caller may run other work.
+of a batch that has many or compressed records, it yields a function. The caller runs this function, possibly
+in another thread, and sends the result to the generator. The lookup yields None where the caller may run
+other work.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ANY_TIMESTAMP = -1 << 63
 
 
 class TimestampOffset(NamedTuple):
-    """A record's timestamp (ms), offset, and leader epoch (-1 if unknown)."""
+    """The timestamp (ms), offset and leader epoch (-1 if unknown) of a record."""
 
     timestamp: int
     offset: int
@@ -40,8 +41,8 @@ Lookup = Generator[
 def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) -> Lookup:
     """Find the first record at or after `start_offset` whose timestamp is at least `timestamp`.
 
-    Only segments and batches whose largest timestamp is too small are skipped, so that out-of-order
-    timestamps are found as well.
+    Segments and batches are skipped only if their largest timestamp is too small, so that timestamps that are
+    out of order are found as well.
     """
     index = 0
     while index < len(segments.all):
@@ -52,13 +53,13 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
                 return found
         elif index % _SEGMENTS_AT_ONCE == _SEGMENTS_AT_ONCE - 1:
             yield None
-        # Segments may have been removed or replaced meanwhile. A replacement is searched from its start.
+        # Segments may have been removed or replaced during the search. Search a replacement from its start.
         index = 0 if segment.deleted else bisect_right(segments.base_offsets, segment.base_offset)
     return None
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """Find the first record with the log's largest timestamp (-1 if there are no timestamps)."""
+    """Find the first record with the log's largest timestamp. The timestamp is -1 if no record has one."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
@@ -86,7 +87,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """Like `first_of_batch`, for an unread batch. Run this in another thread if it may take long."""
+    """Read a batch, and find the same record as `first_of_batch`, in another thread if it may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -102,7 +103,7 @@ def _first_of(
 def first_of_batch(
     data: bytes, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """The first record of one batch of any format with at least this timestamp and offset."""
+    """Find the first record with at least this timestamp and offset in one batch of any format."""
     if header.magic == 2:
         # Records stamped by the broker have the timestamp of the header.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
@@ -113,7 +114,7 @@ def first_of_batch(
             return None
         found = header.max_timestamp if stamped else header.base_timestamp + record.timestamp_delta
         return TimestampOffset(found, header.base_offset + record.offset_delta, header.partition_leader_epoch)
-    # Import this here, because few logs contain old formats.
+    # Import the module only if it is needed, because few logs contain old formats.
     from kafka_compat.storage.records.legacy import read_message, unwrap
 
     first, _ = read_message(data, 0)
@@ -131,18 +132,18 @@ _CONTINUED = bytes(range(128, 256))
 
 
 class RecordTime(NamedTuple):
-    """A record's deltas from the base timestamp (ms) and the base offset of its batch."""
+    """The timestamp delta (ms) and offset delta of a record, relative to its batch."""
 
     timestamp_delta: int
     offset_delta: int
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """Find the first of `count` records in `body` with both deltas at or above the given minimums.
+    """Find the first of `count` records in `body` whose deltas are both at or above the given minimums.
 
-    As in `record_scan`, two methods give the same result: record by record, and for many records of one
-    length at once, by slices that are columns of bytes. Records are not checked otherwise, because the batch
-    was checked when it was appended.
+    As in `record_scan`, there are two methods with the same result. One examines record by record. The other
+    examines many records of the same length at once, by slices that are columns of bytes. Other fields are
+    not checked, because the batch was checked when it was appended.
 
     Raises InvalidRecord if the records are not contiguous.
     """
@@ -176,12 +177,12 @@ def first_record(body: bytes, count: int, least_timestamp: int, least_offset: in
 
 
 class _Run:
-    """Records of one length whose timestamp deltas have the same number of bytes."""
+    """Consecutive records of the same length whose timestamp deltas have the same number of bytes."""
 
     __slots__ = ("_body", "_step", "_time_at", "_width", "count", "end")
 
     def __init__(self, body: bytes, start: int, content: int, step: int) -> None:
-        """`content` is the position after the first record's length, `step` the total size of a record."""
+        """`content` is the position after the first record's length; `step` is the total size of a record."""
         self._body = body
         self._step = step
         self._time_at = content + 1
@@ -197,10 +198,10 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """Find the run that begins at `start`. Returns None if it is too short."""
+        """Find the run of records that begins at `start`. Return None if the run is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # Check this first, because it is cheap and nearly always decisive: does the length repeat?
+        # First check whether the length repeats, because this check is cheap and nearly always decisive.
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)
@@ -210,12 +211,12 @@ class _Run:
         return self._body[at : at + (self.count - 1) * self._step + 1 : self._step]
 
     def _cut(self, at: int, allowed: bytes) -> None:
-        """End the run before the first record whose byte differs from the first record's."""
+        """End the run before the first record whose byte at `at` is not in `allowed`."""
         self.count -= len(self._column(at).lstrip(allowed))
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
-        """See `first_record`."""
-        # The last byte has the highest bits of the number, which is twice the difference.
+        """Find the first record of this run, by the rules of `first_record`."""
+        # The last byte contains the highest bits of the zigzag number, which is twice the delta.
         least_top = max(2 * least_timestamp >> 7 * (self._width - 1), 0)
         if least_top > 127:
             return None
@@ -232,4 +233,4 @@ class _Run:
 
 
 _AT_LEAST = [bytes(least) + b"\1" * (256 - least) for least in range(128)]
-"""For each value, a table that maps every byte of at least that value to 1, and the others to 0."""
+"""Translation tables. The table at index N maps bytes of at least N to 1, and smaller bytes to 0."""

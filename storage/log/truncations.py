@@ -1,8 +1,8 @@
-"""Pending truncations of a log: in memory, it ends at the new offset before its files are cut.
+"""Pending truncations of a log, which are already complete in memory but not on disk.
 
-The worker of the log's directory lowers the checkpoints, so that recovery does not trust records beyond the
-new end, and then cuts the files. Until all truncations of a log are on disk, nothing in the log is appended,
-flushed, rolled or retired; reads continue.
+The worker of the log's directory first lowers the checkpoints, so that recovery does not trust records beyond
+the new end, and then truncates the files. Until all truncations of a log are on disk, nothing in the log is
+appended, flushed, rolled or deleted by retention. Reads continue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:
-    """The files of one truncation of a log. `run` may be called again after RefusedForNow."""
+    """The file changes of one log truncation. `run` may be called again after RefusedForNow."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Truncation:
         self._created = created
 
     def run(self) -> None:
-        """Cut the files durably. Raises LogDirFailure, RefusedForNow."""
+        """Truncate the files durably. Raises LogDirFailure, RefusedForNow."""
         files = self._files
         try:
             files.retire(self._removed[::-1], self._due_ms)
@@ -55,12 +55,12 @@ class Truncation:
                     self._created.abandon()
             files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
-                # Sync at once: otherwise a crash could restore old batches after new batches written in their
-                # place.
+                # Truncate durably before the next append: otherwise, after a crash, old batches could follow
+                # the new batches.
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)
         except OSError as error:
-            # Ignore this if the log was removed meanwhile: its files are no longer needed.
+            # Ignore the error if the log has since been removed, because its files are no longer needed.
             if not any(segment is not None and segment.deleted for segment in (self._kept, self._created)):
                 raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
@@ -84,16 +84,16 @@ class Truncations:
         self._waiters: tuple[Callable[[], None], ...] = ()
 
     def follow(self, take: TakeTruncation) -> None:
-        """Call `take` with the log and each truncation. `take` passes the truncation to the worker, which
-        later calls the truncation's `done`. Without `follow`, truncations run at once.
+        """Call `take` with the log for each future truncation. `take` passes the truncation to the worker,
+        which later calls the truncation's `done`. Without `follow`, truncations run at once.
         """
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
         """Start a truncation of `log`. Without `follow`, raises LogDirFailure, RefusedForNow.
 
-        `log` is passed rather than stored: if a log and its truncations referred to each other, only the
-        garbage collector would free a deleted log.
+        `log` is a parameter rather than an attribute: if a log and its truncations referred to each other,
+        only the garbage collector would free a deleted log.
         """
         if self._take is None:
             truncation.run()
@@ -103,14 +103,14 @@ class Truncations:
         self.take(log, truncation)
 
     def take(self, log: object, truncation: Truncation) -> None:
-        """Pass a pending truncation to `take`."""
+        """Pass a pending truncation to the function registered by `follow`."""
         assert self._take is not None
         self._take(log, truncation)
 
     def done(self) -> None:
         """Record that a truncation is on disk."""
         if not self.count:
-            return  # Already counted, by `all_done`.
+            return  # `all_done` has already counted this truncation.
         self.count -= 1
         if not self.count:
             waiters, self._waiters = self._waiters, ()
@@ -118,7 +118,7 @@ class Truncations:
                 waiter()
 
     def all_done(self) -> None:
-        """Mark all truncations as done after the worker has ended; pending callbacks are not awaited."""
+        """Record all truncations as done, because the disk has failed or the worker has ended."""
         while self.count:
             self.done()
 

@@ -1,1 +1,1 @@
-"""Record batches: headers, all message formats, compression and checks, without files."""
+"""Record batches: headers, all message formats, compression and validation. No I/O."""

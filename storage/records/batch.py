@@ -1,4 +1,4 @@
-"""Batch headers: RecordBatch (message format 2, KIP-98), and formats 0 and 1 presented in the same form.
+"""Batch headers of message format 2 (RecordBatch, KIP-98), and messages of formats 0 and 1 in the same form.
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
@@ -18,10 +18,10 @@
 
 Offsets, lengths and counts are big-endian and signed.
 
-Messages of formats 0 and 1, which a log directory written by an old Kafka may contain (`legacy` has their
-layout), have no batch header. Each message is presented as a batch of one record without leader epoch and
-producer. The offset of a compressed message is the offset of its last record; the other offsets are unknown
-until it is decompressed.
+Messages of formats 0 and 1 have no batch header. A log directory written by an old Kafka may contain such
+messages (their layout is in `legacy`). Each message is presented as a batch of one record without leader
+epoch and producer. The offset of a compressed message is the offset of its last record; the other offsets are
+unknown until the message is decompressed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LEGACY_HEADER_SIZE: Final = 26
-"""Minimum size of a message in formats 0 and 1; also the size of format 1 through the timestamp."""
+"""Minimum size in bytes of a message in formats 0 and 1, and size of a format 1 message up to its key."""
 LOG_OVERHEAD: Final = 12
-"""Size of base offset and batch length, which the batch length does not include (all formats)."""
+"""Size in bytes of the base offset and the batch length, which the batch length excludes in all formats."""
 MAGIC_POSITION: Final = 16
 CRC_START: Final = 21
 MAX_SEQUENCE: Final = 2**31 - 1
@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. Raises ValueError for 5 to 7, which are undefined."""
+        """The codec. Raises ValueError for the undefined numbers 5 to 7."""
         return CompressionType(self.attributes & COMPRESSION_MASK)
 
     @property
@@ -120,30 +120,30 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time at which a cleaning may remove tombstones (KIP-534); stored as the base timestamp."""
+        """The time at which a cleaning may remove tombstones (KIP-534), stored as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; sequences wrap to 0 after 2^31 - 1."""
+        """The sequence of the last record. Sequences wrap to 0 after 2^31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return add_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def add_sequence(sequence: int, increment: int) -> int:
-    """`sequence + increment` modulo 2^31, the range of producer sequences."""
+    """Return `sequence + increment`, modulo 2^31 because producer sequences wrap."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Read the header of the batch of any format at `position`. Only its presence is checked.
+    """Read the header of a batch of any format at `position`, without checking its values.
 
-    Raises CorruptRecord if fewer bytes are available than the header has.
+    Raises CorruptRecord if the header is incomplete.
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # Like `_make`, but skips the field-count check, which slows down scans of small batches.
+        # Avoid `_make`, which checks the number of fields and slows down scans of small batches.
         return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)
@@ -190,9 +190,9 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
-    """Read the headers of a leader's batches, which continue a log that ends at `next_offset`.
+    """Read the headers of batches from a leader, for a log that ends at `next_offset`.
 
-    Raises CorruptRecord for a bad CRC, or for an offset that decreases.
+    Raises CorruptRecord if a CRC is wrong or an offset decreases.
     """
     headers = read_headers(data)
     position = 0
@@ -209,7 +209,7 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write base offset and leader epoch, which the CRC does not cover, to the batch at `position`."""
+    """Write the base offset and leader epoch, which the CRC excludes, to the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
@@ -229,5 +229,5 @@ def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 
 
 def seal(batch: bytearray | memoryview) -> None:
-    """Compute and write the CRC of the single batch in `batch`."""
+    """Compute the CRC of the batch in `batch`, and write it to the header."""
     _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))

@@ -1,7 +1,7 @@
 """Compression codecs of record batches, with output in the format of Kafka's Java producer.
 
-Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes`
-returns the maximum decompressed size. A larger batch raises MessageTooLarge, broken data CorruptRecord.
+Decompression is limited, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes`
+returns the maximum decompressed size. Larger data raises MessageTooLarge; broken data raises CorruptRecord.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ RATIO_LIMIT = 100
 
 
 def limit_bytes(compressed_size_bytes: int) -> int:
-    """The maximum decompressed size of compressed data of this size, in bytes.
+    """Return the maximum decompressed size, in bytes, of data with this compressed size.
 
-    A hundred times the compressed size, but at least 16 MiB, since a small batch of identical records may
-    legitimately shrink further, and at most 128 MiB, more than any request accepted by default.
+    The limit is a hundred times the compressed size. It is at least 16 MiB, because a small batch of
+    identical records may legitimately have a higher ratio, and at most 128 MiB, more than any request that is
+    accepted by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """Compress `data`; `level` is as in compression.gzip.level and the like; None: the default (KIP-390).
+    """Compress `data`. `level` is a value of compression.CODEC.level (KIP-390), or None for the default.
 
-    `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
+    `magic` affects only lz4, whose frame header has a wrong checksum in message format 0 (KIP-57).
     """
     if codec is CompressionType.NONE:
         return bytes(data)
@@ -50,8 +51,8 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
     """Decompress `data`.
 
-    Raises CorruptRecord for broken, truncated or trailing data and for an unknown codec, MessageTooLarge
-    beyond `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
+    Raises CorruptRecord for broken, truncated or trailing data and for an unknown codec. Raises
+    MessageTooLarge if the result exceeds `limit_bytes(len(data))`, and TakesLong if it exceeds `quick_bytes`.
     """
     if codec == CompressionType.NONE:
         return bytes(data)
@@ -101,7 +102,7 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
         raise CorruptRecord(f"invalid gzip data: {error}") from None
 
 
-# snappy: written in the Java library's framing (xerial), as Kafka does; raw blocks are also read
+# snappy: written with the framing of the Java library (xerial), as in Kafka; raw blocks are also accepted
 
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -131,7 +132,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> bytes:
     size = 0
     while position < len(view):
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Skip the header of another stream: concatenated streams keep their headers.
+            # Skip the header of another stream, because concatenated streams keep their headers.
             position += len(_XERIAL_HEADER)
             continue
         if position + _LENGTH.size > len(view):
@@ -174,7 +175,7 @@ _LZ4_HIGH_COMPRESSION_MIN = 3
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:
     import lz4.frame
 
-    # Kafka's level 9 is the fast compressor; all other levels are the high compressor.
+    # In Kafka, level 9 selects the fast compressor, and all other levels select the high compressor.
     fast = level is None or level == _LZ4_DEFAULT_LEVEL
     compressed: bytes = lz4.frame.compress(
         data,
@@ -212,9 +213,9 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> bytes:
-    """`frame` with a recomputed header checksum.
+    """Return `frame` with a recomputed header checksum.
 
-    Producers of format 0 included the frame's magic number in the checksum, and readers ignore it.
+    In message format 0, the checksum also covers the frame's magic number, and readers ignore the checksum.
     """
     if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
         raise CorruptRecord("the lz4 frame is missing")
@@ -232,9 +233,11 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
 
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_RATIO_MAX = 32 << 10
-"""Maximum expansion of a frame, per byte: a block of four bytes can repeat one of them 128 Ki times."""
+"""Maximum compression ratio of a frame: a block of four bytes can repeat one byte 128 Ki times."""
 _ZSTD_KEPT_WINDOW_BYTES_MAX = 8 << 20
-"""A decompressor keeps the memory of the largest window it has seen; level 19 needs 8 MiB."""
+"""Maximum window size for which a decompressor is reused, because it keeps the memory of its largest window.
+Level 19 needs 8 MiB.
+"""
 _ZSTD_SIZE_UNKNOWN = (1 << 64) - 1
 _kept = threading.local()
 
@@ -268,8 +271,8 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
-    """Decompress frames in small chunks, so that the first chunk beyond the limit yields at most twice the
-    limit. Frames may lack the content size, like frames from the Java library.
+    """Decompress frames in small chunks, so that the output never exceeds twice the limit. Frames need not
+    contain the content size, which the Java library omits.
     """
     view = memoryview(data)
     parts: list[bytes] = []
@@ -310,4 +313,4 @@ NAMES: dict[str, CompressionType] = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
-"""Values of the setting compression.type; `producer`, which keeps the batch's codec, is not a codec."""
+"""Codecs by their names in compression.type. The value `producer` is missing, because it is not a codec."""

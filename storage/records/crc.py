@@ -1,8 +1,8 @@
 """CRC-32C, the checksum of record batches, from the C extension of the `crc32c` package.
 
 Importing the package also imports its command line and distribution metadata, which takes 20 to 30 ms, a
-tenth of the startup budget. Therefore only the extension is loaded; the package is the fallback if the
-extension is not found.
+tenth of the startup budget. Therefore only the extension is loaded. If the extension is not found, the
+package is imported.
 """
 
 from __future__ import annotations

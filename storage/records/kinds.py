@@ -1,7 +1,7 @@
-"""Enumerations of record batches: the meanings of numbers in batches and records.
+"""Enumerations of the numbers in batches and records.
 
-Enumerations are kept in modules that are not compiled: mypyc 2.4.1 treats an optional member of a compiled
-enumeration as true even if its number is 0.
+Enumerations are defined in modules that are not compiled, because mypyc 2.4.1 treats an optional member of a
+compiled enumeration as true even if its number is 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TimestampType(IntEnum):
 
 
 class ControlRecordType(IntEnum):
-    """Type of a control record; its key is (version int16 = 0, type int16)."""
+    """Type of a control record. The record's key is (version int16 = 0, type int16)."""
 
     ABORT = 0
     COMMIT = 1

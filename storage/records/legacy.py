@@ -1,12 +1,12 @@
-"""Message formats 0 and 1, used by clients and in log directories from before Kafka 0.11.
+"""Message formats 0 and 1, which clients and log directories from before Kafka 0.11 use.
 
     offset 8 | size 4 | CRC-32 4 | magic 1 | attributes 1 | timestamp 8, format 1 only
     | key length 4, key | value length 4, value
 
-The CRC covers all bytes after it. A length of -1 means null. Compression wraps a message set into the value
-of one message. In format 1, the inner offsets count from 0, and the wrapper has the last record's offset
-(KIP-31); in format 0, the inner offsets are absolute. The timestamp of a wrapper of type LogAppendTime
-applies to all inner messages (KIP-32).
+The CRC covers all bytes after it. A length of -1 means null. A compressed message set is stored in the value
+of one message, its wrapper. In format 1, inner offsets start at 0, and the offset of the wrapper is the
+absolute offset of the last message (KIP-31); in format 0, inner offsets are absolute. If a wrapper has the
+type LogAppendTime, its timestamp applies to all inner messages (KIP-32).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CRC_END = 16
 
 
 class Message(NamedTuple):
-    """One message of an old format, as encoded. The timestamp is -1 in format 0."""
+    """One message of format 0 or 1. The timestamp is -1 in format 0."""
 
     offset: int
     magic: int
@@ -49,7 +49,9 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Return (message, next position). Raises CorruptRecord if incomplete, or if CRC or length is bad."""
+    """Read the message at `position`, and return it with the next position. Raises CorruptRecord if the
+    message is incomplete, or if its CRC or a length is wrong.
+    """
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
@@ -84,7 +86,7 @@ def _read_bytes(data: Buffer, position: int, end: int) -> tuple[bytes | None, in
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode one message, with its CRC."""
+    """Encode one message with its CRC."""
     tail = bytearray()
     if message.magic == 1:
         tail += _TIMESTAMP.pack(message.timestamp)
@@ -98,9 +100,9 @@ def encode_message(message: Message) -> bytes:
 
 
 def unwrap(wrapper: Message) -> list[Message]:
-    """The messages inside a compressed message, with absolute offsets and effective timestamps.
+    """Return the messages inside a compressed message, with absolute offsets and effective timestamps.
 
-    Raises InvalidRecord for inner messages that are not permitted, CorruptRecord for broken data.
+    Raises InvalidRecord for inner messages that are not permitted, and CorruptRecord for broken data.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
         raise InvalidRecord(f"the old message formats do not support codec {wrapper.codec}")
@@ -133,9 +135,9 @@ def unwrap(wrapper: Message) -> list[Message]:
 
 
 def records_of(batch: Buffer) -> Iterator[Record]:
-    """The records of a single batch of any format, with the fields of formats 0 and 1.
+    """Return the records of one batch of any format.
 
-    Raises the errors of `iter_records`, `read_message` and `unwrap`.
+    Raises the same errors as `iter_records`, `read_message` and `unwrap`.
     """
     if batch[MAGIC_POSITION] >= 2:
         return iter_records(batch)
@@ -149,9 +151,9 @@ def _refuse(index: int, message: str) -> InvalidRecord:
 
 
 class MessageSet(NamedTuple):
-    """The message set of one partition in a Produce v0–v2 request, unwrapped.
+    """The unwrapped message set of one partition in a Produce v0–v2 request.
 
-    The records are numbered from 0: producers need not set meaningful offsets.
+    The offsets of the records start at 0, because producers need not set meaningful offsets.
     """
 
     records: list[Record]
@@ -160,7 +162,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """Read the records of a message set; a compressed message must be alone. Raises InvalidRecord."""
+    """Read the records of a message set. A compressed message must be the only one. Raises InvalidRecord."""
     messages: list[Message] = []
     position = 0
     while position < len(data):
@@ -189,9 +191,9 @@ def up_convert(
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytes:
-    """Convert a message set to a batch of format 2 with offsets from 0.
+    """Convert a message set to a batch of format 2 with offsets that start at 0.
 
-    `log_append_time` in ms replaces the timestamps; None keeps them (-1 in format 0).
+    `log_append_time`, in ms, replaces the timestamps. If it is None, they are kept (-1 in format 0).
     """
     if log_append_time is None:
         return build_batch(records, compression=codec, level=level)
@@ -206,9 +208,9 @@ def up_convert(
 def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
     """Convert whole batches of any format to messages of format `magic` (0 or 1), for Fetch v0 to v3.
 
-    Codec and offsets are kept. Control batches and headers, which the old formats do not have, are omitted,
-    as are uncompressed records below the fetched `first_offset`. An incomplete last batch is dropped.
-    Conversion ends before a batch in zstd, which clients with these versions cannot read (KIP-110). Raises
+    Codec and offsets are kept. Control batches and headers are omitted, because the old formats do not have
+    them. Uncompressed records below the fetched `first_offset` and an incomplete last batch are also omitted.
+    Conversion stops before a batch in zstd, which clients with these versions cannot read (KIP-110). Raises
     UnsupportedCompressionType if the first batch is in zstd.
     """
     view = memoryview(data)
@@ -236,7 +238,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
 
 def count_messages(data: Buffer) -> int:
-    """The number of whole messages in `data`; a compressed set counts as one."""
+    """Return the number of whole messages in `data`. A compressed message set counts as one message."""
     count = position = 0
     while position + LOG_OVERHEAD <= len(data):
         (size,) = _LENGTH.unpack_from(data, position + 8)

@@ -1,7 +1,7 @@
 """Keys and positions of a batch's records, extracted for compaction.
 
-The loop advances by the length of each record and reads neither values nor headers. Numbers of one or two
-bytes are decoded inline; a function call for larger numbers takes ten times as long.
+The loop skips the values and headers of the records. Numbers of one or two bytes are decoded inline; larger
+numbers are decoded by a function call, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kafka_compat.storage.records.records import read_varint, read_varlong
 
 
 class RecordKeys(NamedTuple):
-    """The records of one batch, as columns."""
+    """The keys and positions of a batch's records, as columns."""
 
     keys: list[bytes]
     """The keys; empty for records without a key."""
     offset_deltas: list[int]
     bounds: list[int]
-    """The start of each record in the body, and finally the end of the body."""
+    """The start position of each record in the body, followed by the end of the body."""
     keyless: list[int]
     """Indexes of the records whose key is null."""
     tombstones: list[int]
@@ -91,7 +91,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
             add_key(body[position:value_at])
             if length < 0:
                 found.keyless.append(index)
-        # An odd first byte means a negative length, which is null.
+        # An odd first byte means that the length is negative and the value is null.
         if body[value_at] & 1:
             found.tombstones.append(index)
         if value_at >= end:

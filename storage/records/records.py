@@ -41,7 +41,7 @@ _LENGTH_POSITION: Final = 8
 
 
 class Record(NamedTuple):
-    """One record. The timestamp is in ms since 1970, or -1; the absolute offset is not encoded."""
+    """One record. The timestamp is in ms since 1970, or -1 if there is none. The offset is absolute."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP
@@ -65,7 +65,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 32-bit varint at `position`. Raises InvalidRecord."""
+    """Decode the 32-bit varint at `position`; return (value, next position). Raises InvalidRecord."""
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -77,7 +77,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 64-bit varint at `position`. Raises InvalidRecord."""
+    """Decode the 64-bit varint at `position`; return (value, next position). Raises InvalidRecord."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
@@ -142,7 +142,8 @@ def build_batch(
 ) -> bytes:
     """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1` and so on.
 
-    Raises ValueError if there are no records. `level` is the compression level; None for the codec's default.
+    `level` is the compression level, or None for the codec's default. Raises ValueError if there are no
+    records.
     """
     records = list(records)
     if not records:
@@ -161,7 +162,7 @@ def build_batch(
         attributes |= CONTROL_FLAG
     count = len(records)
     max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
-    # Positional arguments are faster. `join_batch` sets length and CRC.
+    # Use positional arguments, which are faster. `join_batch` sets the length and the CRC.
     header = BatchHeader(
         base_offset,
         0,
@@ -192,10 +193,10 @@ def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) ->
 
 
 def records_body(batch: Buffer, header: BatchHeader) -> bytes:
-    """The uncompressed records of the batch at the start of `batch`.
+    """Return the uncompressed records of the batch at the start of `batch`.
 
-    Raises CorruptRecord if the batch is incomplete or its compressed data is broken, MessageTooLarge if the
-    decompressed size exceeds the limit (see storage.compression).
+    Raises CorruptRecord if the batch is incomplete or its compressed data is broken, and MessageTooLarge if
+    the decompressed size exceeds the limit (see `compression`).
     """
     if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or header.size_bytes > len(batch):
         raise CorruptRecord(f"a batch of {header.size_bytes} bytes does not fit into {len(batch)}")
@@ -208,8 +209,8 @@ def records_body(batch: Buffer, header: BatchHeader) -> bytes:
 def iter_records(batch: Buffer) -> Iterator[Record]:
     """Iterate over the records of the batch of format 2 at the start of `batch`, including control records.
 
-    Raises CorruptRecord if `batch` is not a batch, InvalidRecord if the structure of its records is invalid.
-    The CRC is not checked.
+    Raises CorruptRecord if `batch` is not a batch, and InvalidRecord if the structure of its records is
+    invalid. The CRC is not checked.
     """
     header = read_header(batch)
     if header.magic != 2:
@@ -218,7 +219,7 @@ def iter_records(batch: Buffer) -> Iterator[Record]:
 
 
 def iter_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
-    """Iterate over records, given the batch's header and its uncompressed records."""
+    """Iterate over the records of a batch, given its header and its uncompressed body."""
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     position = 0
@@ -260,7 +261,7 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 class EndTransactionMarker(NamedTuple):
-    """The single record of the control batch that ends a transaction."""
+    """The content of the control batch that ends a transaction."""
 
     type: ControlRecordType
     coordinator_epoch: int
@@ -297,7 +298,7 @@ def build_marker(
 
 
 def control_record_type(record: Record) -> ControlRecordType | None:
-    """The type of a control record. None for an unknown type, which readers must skip.
+    """Return the type of a control record, or None for an unknown type, which readers must skip.
 
     Raises InvalidRecord if the key is too short.
     """
@@ -308,7 +309,7 @@ def control_record_type(record: Record) -> ControlRecordType | None:
 
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
-    """Read the marker of a control batch. Returns None if it contains another kind of control record."""
+    """Read the marker of a control batch. Return None if the batch contains a different control record."""
     for record in iter_records(batch):
         kind = control_record_type(record)
         if kind is not ControlRecordType.ABORT and kind is not ControlRecordType.COMMIT:

@@ -1,8 +1,8 @@
 """Validation of produced batches by a leader: first the batch header, then every record.
 
-A single valid batch of format 2 is the hot path of the whole broker, so it is handled first and in its own
-buffer. Batches of old formats are converted (storage.legacy) and batches in a codec other than the topic's
-are recompressed; both allocate a new buffer.
+A request with one valid batch of format 2 is the hot path of the broker, so this case is handled first,
+without copying the data. Batches of old formats are converted (`legacy`), and batches in a codec other than
+the topic's are recompressed; both allocate a new buffer.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from kafka_compat.storage.records.records import Record, iter_records, join_batc
 
 LONG_MAX: Final = 2**63 - 1
 KEYLESS: Final = "Compacted topic cannot accept message without key"
-"""The beginning of the error message for a record without a key."""
+"""Start of the error message for a record without a key."""
 QUICK_BYTES_MAX: Final = 4 << 20
 QUICK_BODY_BYTES_MAX: Final = 2 << 20
 QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""Limits of quick work in `validate_batches`: records to scan and to check one by one; bytes to checksum, to
-compress, to convert from an old format, and after decompression.
+"""Limits of `validate_batches` with `quick`: for the number of records, and for the number of bytes to
+checksum, to compress, to convert from an old format, and after decompression.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
-# Keep a local copy, because accessing an enumeration member takes two lookups by name.
+# Copy the members to global names, because accessing an enumeration member takes two lookups by name.
 _ZSTD: Final = int(CompressionType.ZSTD)
 _CREATE_TIME: Final = TimestampType.CREATE_TIME
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -74,7 +74,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """The validation rules of one topic, with Kafka's setting names; sizes in bytes, times in ms."""
+    """The validation rules of one topic, named like Kafka's settings. Sizes are in bytes, times in ms."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30
@@ -86,13 +86,13 @@ class AppendPolicy:
     compression_type: str = "producer"
     compression_level: int | None = None
     validate_records: bool = True
-    """Extension: if False, nothing after the batch header is validated."""
+    """Extension: whether the content of batches after the header is validated."""
     partition: str = ""
-    """The partition's name for log messages about records without a key; otherwise empty."""
+    """The partition's name, for error messages about records without a key in a compacted topic."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules of a topic with these settings."""
+        """Return the rules of a topic with these settings."""
         return cls(
             partition=partition,
             max_message_bytes=config.max_message_bytes,
@@ -107,11 +107,11 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""Cache of the most recently used rules, because very many topics have the same rules."""
+"""Cache of the most recently used rules, because many topics share one LogConfig object."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """The rules for a partition, as one shared object per combination of settings."""
+    """Return the rules for a partition, as an object that is shared if the topic is not compacted."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
@@ -125,9 +125,9 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
 class ValidatedBatches:
     """Batches that may be appended once base offsets and leader epoch are stamped into `data`.
 
-    `data` is the given buffer unless `converted` is set; it is empty if an old client sent nothing. `headers`
-    contains the header of the batch in `data`, if any, with base offset 0. `log_append_time` is in ms, or -1
-    if the timestamps are the producer's.
+    `converted` is true if `data` was converted from an old format or recompressed. `data` is empty if an old
+    client sent no messages. `headers` contains the header of the batch in `data`, if any, with base offset 0.
+    `log_append_time` is in ms, or -1 if the timestamps are from the producer.
     """
 
     __slots__ = ("converted", "data", "headers", "log_append_time")
@@ -153,12 +153,12 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Validate the records of one partition in a Produce request of this version (None: the newest).
+    """Validate the records of one partition in a Produce request of this version, or of the newest if None.
 
-    A header field that the broker decides (the timestamp type, and with it the largest timestamp) is
-    corrected in place if `data` is writable, otherwise in a copy. Raises the errors of storage.errors as
-    documented there; record errors contain the index of each offending record. With `quick`, raises TakesLong
-    instead of taking more than a few milliseconds.
+    The timestamp type and the largest timestamp in the header are corrected if necessary, in place if `data`
+    is writable and otherwise in a copy. Raises the StorageError for the cause; record errors contain the
+    index of each invalid record. With `quick`, raises TakesLong instead of taking more than a few
+    milliseconds.
     """
     size_bytes = len(data)
     try:
@@ -227,7 +227,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # As in Kafka, the largest timestamp is never below -1, the value for no timestamp.
+        # As in Kafka, the largest timestamp is at least -1, which means that there is no timestamp.
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
@@ -266,10 +266,10 @@ def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple
 def _check_records(
     records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
 ) -> None:
-    """Reject the batch with the index of each offending record.
+    """Raise an error with the index of each invalid record, if there are any.
 
-    Even if the extremes of the timestamps are out of range, there may be no offending record, because records
-    without a timestamp are not checked. `is_log_append_time` is as stated by the producer.
+    All records may be valid even if the smallest timestamp is out of range, because records without a
+    timestamp are not checked. `is_log_append_time` is true if the producer set this type.
     """
     errors: list[tuple[int, str]] = []
     about_time = False
@@ -316,7 +316,7 @@ def _timestamp_error(
 
 
 def _as_created(data: memoryview) -> list[Record]:
-    """The records with the producer's timestamps, even if the batch has type LogAppendTime."""
+    """Read the records with the producer's timestamps, even if the batch has the type LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
     _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
@@ -326,7 +326,7 @@ def _as_created(data: memoryview) -> list[Record]:
 def _validate_unusual(
     data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
-    """Validate input other than a single batch of format 2: old formats, several batches, or garbage."""
+    """Validate input other than one batch of format 2: old formats, several batches, or invalid data."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
     sizes, magics = _batches(data)
     if not sizes:
@@ -338,9 +338,9 @@ def _validate_unusual(
     if magics[0] == 2:
         if len(sizes) > 1:
             raise NotOneBatch(f"{len(sizes)} batches for a partition, but only one is allowed")
-        # Kafka also drops the beginning of an incomplete second batch.
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
+        # As in Kafka, drop an incomplete second batch.
         return validate_batches(
             data[: sizes[0]], policy, now_ms, produce_version=produce_version, quick=quick
         )
@@ -353,7 +353,7 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """The size and magic of each whole batch or message. Raises CorruptRecord at an invalid one."""
+    """Return the sizes and magic numbers of whole batches or messages. Raises CorruptRecord."""
     sizes: list[int] = []
     magics: list[int] = []
     position = 0
@@ -377,7 +377,6 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
 
 
 def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
-    """Convert a message set of format 0 or 1 to one batch of format 2."""
     from kafka_compat.storage.records.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:

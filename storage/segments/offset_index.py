@@ -1,8 +1,8 @@
-"""The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
+"""The sparse offset index of a segment, stored in `<base offset>.index` with entries of 8 bytes.
 
-An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian,
-ascending. Because the entry has the batch's last offset, a lookup of any smaller or equal offset finds a
-position at or before the batch that contains it.
+An entry is (last offset of a batch - base offset, position of that batch). Both numbers are 4 bytes
+big-endian and ascending. A lookup of an offset returns the position of a batch at or before the batch that
+contains the offset.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ENTRY_SIZE_BYTES: Final = 8
 
 
 class OffsetIndex:
-    """The entries of the index in memory; the owner loads and stores the file.
+    """The entries of an offset index in memory. The owner loads and stores the file.
 
-    Another thread may look up entries while its owner appends or truncates: positions are added before, and
-    removed after, their offsets.
+    Another thread may look up entries while the owner appends or truncates: a position is added before its
+    offset, and removed after it.
     """
 
     __slots__ = ("_offsets", "_positions", "base_offset")
@@ -35,8 +35,8 @@ class OffsetIndex:
     def decode(cls, base_offset: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
         """Decode an index file. Trailing zeros, which Kafka preallocates, are dropped.
 
-        As in Kafka's sanity check, only the first and last entries are checked, since a full index has a
-        million. Raises CorruptFile if the last is not after the first or points outside the log.
+        As in Kafka's sanity check, only the first and last entries are checked, because a full index has a
+        million entries. Raises CorruptFile if they are out of order or the last is beyond the end of the log.
         """
         index = cls(base_offset)
         content = content.rstrip(b"\0")
@@ -55,7 +55,7 @@ class OffsetIndex:
         return index
 
     def encode(self) -> bytes:
-        """The bytes of the index file."""
+        """Encode the index file."""
         fields = array("I", bytes(len(self) * ENTRY_SIZE_BYTES))
         fields[0::2] = self._offsets
         fields[1::2] = self._positions
@@ -71,24 +71,24 @@ class OffsetIndex:
         return len(self._offsets) * ENTRY_SIZE_BYTES
 
     def append(self, last_offset: int, position: int) -> None:
-        """Add the batch at `position`. Its last offset must be above all earlier offsets."""
+        """Add an entry for the batch at `position`. `last_offset` must be above those of earlier entries."""
         self._positions.append(position)
         self._offsets.append(last_offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
-        """The position of an indexed batch whose last offset is at most `offset`; 0 if there is none."""
+        """Return the position of the last indexed batch that ends at or before `offset`; 0 if none does."""
         positions = self._positions
         at = bisect_right(self._offsets, offset - self.base_offset)
         return positions[at - 1] if at else 0
 
     def last_position_up_to(self, position: int) -> int:
-        """The last indexed batch boundary at or before `position`; 0 if there is no such boundary."""
+        """Return the position of the last indexed batch at or before `position`, or 0 if there is none."""
         positions = self._positions
         at = bisect_right(positions, position)
         return positions[at - 1] if at else 0
 
     def truncate(self, size_bytes: int) -> None:
-        """Remove the batches at or after this position of the log."""
+        """Remove the entries of batches at or after the position `size_bytes` of the log."""
         at = bisect_right(self._positions, size_bytes - 1)
         self._offsets = self._offsets[:at]
         self._positions = self._positions[:at]

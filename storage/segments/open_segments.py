@@ -1,19 +1,19 @@
 """Cache of open segments, which limits the number of file descriptors and loaded indexes of all logs.
 
-A segment that opens its files on demand is registered here. Above the limit, a segment that was not used
-recently is closed (clock algorithm: a segment used since the hand last passed is skipped once). Closing only
-drops references: a slice that is being sent keeps its file open, and a closed segment reopens when it is
-used.
+A segment that opens its files on demand is registered here. If the limit is exceeded, a segment that was not
+used recently is closed (clock algorithm: a segment that was used since the hand last passed it is skipped
+once). Closing only drops references: a slice that is being sent keeps its file open, and a closed segment
+reopens when it is used.
 
 Rules
 1. Active segments may use up to half of the descriptors that `ulimit -n` allows.
-2. Sealed segments keep indexes in memory while they are open and have a separate, lower limit, so that a
-   consumer of old records neither fills the memory nor causes segments in use by producers to be closed.
+2. Sealed segments, which keep indexes in memory while they are open, have a separate, lower limit. Therefore
+   a consumer of old records neither fills the memory nor causes the segments of producers to be closed.
 3. If opening a file fails for lack of descriptors (EMFILE, ENFILE), segments are closed and the call is
    retried. Segments are also closed to free descriptors for connections, down to the number reserved for
    files.
 
-Segments are opened and closed in any thread: the loop, a flush, a lookup by time.
+Segments are opened and closed in several threads: in the event loop's, in flushes and in lookups by time.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """An object in the cache, namely a segment."""
+    """Interface of a segment in the cache."""
 
     sealed: bool
     used: bool
-    """Set by each use, cleared by the hand of the clock algorithm."""
+    """Whether the segment was used since the clock algorithm last examined it."""
 
     def release(self) -> None:
-        """Release all resources that can be reopened. Must not open anything."""
+        """Release all resources that can be reopened, without opening any file."""
 
 
 def soft_limit() -> int:
-    """The current descriptor limit of this process (`ulimit -n`)."""
+    """Return the current descriptor limit of this process (`ulimit -n`)."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 class OpenSegments:
-    """The open segments of one broker. `descriptors_max` is called whenever a segment is opened, since the
-    limit may be raised.
+    """The open segments of one broker. `descriptors_max` is called whenever a segment is opened, because the
+    limit may be raised at runtime.
     """
 
     def __init__(self, descriptors_max: Callable[[], int] = soft_limit) -> None:
@@ -83,8 +83,8 @@ class OpenSegments:
         return min(max(self._descriptors_max() // 8, SEALED_MIN), SEALED_MAX)
 
     def note(self, segment: Closable) -> None:
-        """Register `segment` after it opened a file or index, was sealed or became active. Above the limit,
-        other segments are closed.
+        """Register `segment` after it opened a file or index, was sealed or became active. Close other
+        segments if the limit is exceeded.
         """
         with self._lock:
             if segment.sealed:
@@ -100,17 +100,17 @@ class OpenSegments:
                 ring[segment] = None
 
     def forget(self, segment: Closable) -> None:
-        """Unregister `segment`, which has released its own resources."""
+        """Unregister `segment`, without releasing its resources."""
         with self._lock:
             self._active.pop(segment, None)
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close segments for a connection, if more than `kept` are open, and return whether any were."""
+        """Close segments for a connection if more than `kept` are open. Return whether any was closed."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed segments first, if no descriptor is left. Returns their number."""
+        """Close up to SPARED_AT_ONCE segments, sealed segments first, and return the number closed."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):
@@ -131,15 +131,15 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system that retries calls that fail for lack of a descriptor, after `spare` has closed some.
+    """A file system that retries a call that failed for lack of descriptors, after `spare` closed segments.
 
-    If `spare` returns 0, there is nothing left to close and the error is raised.
+    If `spare` returns 0, no segment is left to close and the error is raised.
     """
 
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:
         self._filesystem = filesystem
         self._spare = spare
-        # Pass these calls through unchanged, because they need no descriptor.
+        # Pass these methods through unchanged, because they need no descriptor.
         self.rename, self.link, self.unlink = filesystem.rename, filesystem.link, filesystem.unlink
         self.mkdir, self.rmdir, self.exists = filesystem.mkdir, filesystem.rmdir, filesystem.exists
         self.is_directory, self.file_size = filesystem.is_directory, filesystem.file_size

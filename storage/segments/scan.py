@@ -1,4 +1,4 @@
-"""Iteration over the batches of a segment file: headers only, or whole batches checked for recovery."""
+"""Iteration over the batches of a segment file, either by headers only or, for recovery, with all checks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class ScannedBatch(NamedTuple):
     position: int
     header: BatchHeader
     data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
-    """With `scan_batches`, the whole batch; with `scan_headers`, its first bytes."""
+    """The whole batch from `scan_batches`, but only its first bytes from `scan_headers`."""
 
 
 def scan_headers(
     file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
 ) -> Iterator[ScannedBatch]:
-    """Iterate over the headers of the whole batches in [position, end). Stops silently at invalid bytes."""
+    """Iterate over the headers of the whole batches in [position, end). Stop silently at invalid bytes."""
     while position < end:
         chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
         view = memoryview(chunk)
@@ -42,7 +42,7 @@ def scan_headers(
             try:
                 header = read_header(view, at)
             except CorruptRecord:
-                # The remainder of the batch is in the next chunk.
+                # The remainder of the header is in the next chunk.
                 break
             if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
                 return
@@ -59,14 +59,14 @@ class Readable(Protocol):
     """Interface of a file that can be scanned."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
-        """Read `size_bytes` from `position`; fewer only at the end of the file."""
+        """Read `size_bytes` starting at `position`. Fewer bytes are returned only at the end of the file."""
 
 
 def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
-    """Iterate over whole, intact batches starting at `position`, with their bytes.
+    """Iterate over the intact batches in [position, end), with their bytes.
 
-    Raises CorruptRecord at the first batch that is torn, has a wrong CRC, or whose offset decreases (the
-    first offset must be at least `next_offset`). The batches before it are the valid prefix of the file.
+    Raises CorruptRecord at the first batch that is torn, has a wrong CRC, or begins before the end of the
+    previous batch (or before `next_offset`). The batches before it are the valid prefix of the file.
     """
     while position < end:
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
@@ -79,7 +79,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
-            # Inlined from _check_intact, because the call slows scans of small batches.
+            # Repeat the checks of `_check_intact` here, because a call slows down scans of small batches.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE

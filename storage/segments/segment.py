@@ -1,11 +1,11 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
 A segment opens its file and loads its indexes on demand, and `open_segments` decides when it releases them. A
-sealed segment that is not read keeps neither a descriptor nor an index. The active segment keeps its indexes,
-which are not stored yet. The largest timestamp and the size, which retention needs, are always in memory.
+sealed segment that is not read keeps neither a descriptor nor an index in memory. The active segment keeps
+its indexes, which are not stored yet. The size and the largest timestamp, which retention needs, are cached.
 
-The newest batches of the active segment are also kept as (last offset, position) pairs in memory, because
-nearly all reads are at the tail and then need neither the index nor the file.
+The (last offset, position) pairs of the newest batches of the active segment are also kept in memory. Nearly
+all reads are at the tail, and they are located by these pairs without the index or the file.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 TAIL_BATCHES_MAX: Final = 4096
 _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
-"""The tail of a segment without appends since it was opened; shared and never changed."""
+"""The empty tail of a segment without appends since it was opened. It is shared and never changed."""
 
 SENDFILE_BYTES_MIN: Final = 32 * 1024
-"""Minimum size of slices sent by sendfile. Smaller slices cost less to read into the response."""
+"""Minimum size in bytes of slices that are sent by sendfile. For smaller slices, a read is cheaper."""
 
 RESERVE_FROM_BYTES: Final = 1024 * 1024
 RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
 
 class FileSlice:
-    """Whole batches in a segment file. The file stays open and readable as long as a slice of it exists, even
-    if it is deleted.
+    """Whole batches in a segment file. The file stays open and readable as long as a slice exists, even if
+    the file is deleted.
     """
 
     __slots__ = ("_data", "file", "position", "size_bytes")
@@ -57,16 +57,16 @@ class FileSlice:
         return self.file.fileno()
 
     def load(self) -> None:
-        """Read the bytes now, for a later `read`, if the slice is small. Raises the errors of `read`."""
+        """If the slice is small, read it in advance, for a later `read`. Raises the same errors as `read`."""
         if self.size_bytes < SENDFILE_BYTES_MIN:
             self._data = self.read()
 
     def unload(self) -> None:
-        """Release the memory of `load`."""
+        """Release the data read by `load`."""
         self._data = b""
 
     def read(self) -> bytes:
-        """Read the bytes with one pread. Raises CorruptRecord if the file ends before them."""
+        """Read the slice. Raises CorruptRecord if the file ends before the end of the slice."""
         if self._data:
             return self._data
         data = self.file.pread(self.size_bytes, self.position)
@@ -76,8 +76,8 @@ class FileSlice:
 
 
 class Segment:
-    """The batches starting at `base_offset`. Only the loop thread changes them; other threads may read, sync
-    and look up.
+    """One segment of a log, with the batches starting at `base_offset`. Only the event loop's thread changes
+    it; other threads may read, sync and look up batches.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Whether the segment is deleted. Set before its files are deleted, for a concurrent flush."""
+        """Whether the segment is deleted. It is set before the files are deleted, for a concurrent flush."""
         self.sealed = False
         """Whether the segment is sealed and the index files are complete."""
         self.used = False
@@ -133,7 +133,7 @@ class Segment:
     # --- files
 
     def path(self, suffix: str) -> str:
-        """Path of the segment's file with this suffix."""
+        """Return the path of the segment's file with this suffix."""
         return self._files.path(suffix)
 
     @property
@@ -146,19 +146,19 @@ class Segment:
         if not self.sealed:
             self._files.unshare()
         file = self._files.open_log()
-        # Another thread may have opened the file meanwhile.
+        # Another thread may have opened the file at the same time and may be using it.
         self._swap_file(file)
         self._opened()
         return file
 
     def unshare(self) -> None:
-        """Detach the files from their other links, before a sealed segment is changed."""
+        """Copy files that have other hard links. Call this before a sealed segment is changed."""
         self._files.unshare()
         self._swap_file(None)
 
     def _swap_file(self, file: File | None) -> File | None:
-        """Replace the file and return the old one. In compiled code an assignment first releases the old
-        value, so other threads would see a closed file. Returning it delays the release.
+        """Replace the file, and return the old one. In compiled code, an assignment first releases the old
+        value, and other threads would see a closed file. Returning the old value delays its release.
         """
         before = self._file
         self._file = file
@@ -167,7 +167,7 @@ class Segment:
     def _opened(self) -> None:
         self._open_segments.note(self)
         if self.deleted:
-            # Retention deleted the segment before another thread opened it.
+            # Retention deleted the segment while this thread opened it.
             self.abandon()
 
     @property
@@ -199,7 +199,7 @@ class Segment:
         self._opened()
 
     def reset(self) -> None:
-        """Remove every batch before a scan that adds them again."""
+        """Forget all batches, before a scan that adds them."""
         self.txn_index.reset()
         self._forget_all()
 
@@ -210,22 +210,22 @@ class Segment:
         self._forget_tail()
 
     def store_indexes(self) -> None:
-        """Write the index files (not synced)."""
+        """Write the index files, without syncing them."""
         self._indexes.store()
 
     def sync(self, *, sealed: bool) -> None:
-        """Make the batches durable, and with `sealed` also the index files, which are then complete."""
+        """Sync the batches and, with `sealed`, also the index files, which must then be complete."""
         self.file.sync()
         if sealed and self.size_bytes:
             self._files.sync_indexes()
 
     def sync_all(self) -> None:
-        """Store the indexes and make everything of this segment durable."""
+        """Store the indexes, and make all files of this segment durable."""
         self.store_indexes()
         self.sync(sealed=True)
 
     def complete(self) -> None:
-        """Seal the segment: store the indexes, release reserved space and the memory of the tail."""
+        """Store the indexes, and release the tail and the reserved disk space, before sealing."""
         self.store_indexes()
         self._forget_tail()
         if self._reserved_bytes > RESERVE_FROM_BYTES:
@@ -239,18 +239,18 @@ class Segment:
             self._open_segments.note(self)
 
     def release(self) -> None:
-        """Release the file, and indexes that are stored. The descriptor is closed once no slice uses it."""
+        """Release the file, and the indexes if they are stored. Slices may keep the descriptor open."""
         self._swap_file(None)
         if self.sealed:
             self._indexes.release()
 
     def release_now(self) -> None:
-        """Release at once a segment that is not expected to be used soon."""
+        """Release the segment at once, because it is not expected to be used soon."""
         self._open_segments.forget(self)
         self.release()
 
     def abandon(self) -> None:
-        """Mark the segment as removed, so that nothing is opened again."""
+        """Mark the segment as deleted, so that its files are not opened again."""
         self.deleted = True
         self._open_segments.forget(self)
         self._swap_file(None)
@@ -264,9 +264,9 @@ class Segment:
     # --- append
 
     def write(self, data: Buffer) -> None:
-        """Append bytes to the file. The caller must then call `add_batch` for each batch in them.
+        """Append `data` to the file. The caller must then call `add_batch` for each batch in `data`.
 
-        Raises OSError after cutting off a partial write on a full disk.
+        Raises OSError, after truncating a partial write if the disk is full.
         """
         file = self._file or self._open()
         self.used = True
@@ -286,8 +286,8 @@ class Segment:
             raise
 
     def _reserve(self, end: int) -> None:
-        # Reserving space in growing steps makes appends cheaper and files contiguous, while a thousand small
-        # partitions do not hold 32 MB each.
+        # Reserving space makes appends cheaper and files contiguous. The steps grow with the file, so that
+        # small partitions do not reserve 32 MB each.
         step = min(max(end, RESERVE_FROM_BYTES), RESERVE_STEP_BYTES)
         self.file.reserve(self._reserved_bytes, end + step - self._reserved_bytes)
         self._reserved_bytes = end + step
@@ -320,13 +320,13 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """Largest timestamp of the first batch, the basis of the segment's age; None if it is empty."""
+        """The largest timestamp of the first batch, for computing the segment's age. None if empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
     def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
-        """The age of the segment in ms, by record timestamps or, without any, by its creation time."""
+        """Return the segment's age in ms, by record timestamps or, if there are none, by creation time."""
         first = self.first_timestamp
         if first is not None and first >= 0:
             return message_timestamp - first
@@ -345,7 +345,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> TimestampEntry:
-        """The largest timestamp (-1 if there is none) and the last offset of its batch."""
+        """The largest timestamp, or -1 if there is none, and the last offset of its batch."""
         entry = self._indexes.max_timestamp()
         if entry is None:
             self._load_indexes()
@@ -365,7 +365,7 @@ class Segment:
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """Position of the first batch whose last offset is at least `offset`; the size if there is none."""
+        """Return the position of the first batch that ends at or after `offset`, or the size if none does."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """Like `position_of`, but uses only the index and the file, so that it may run in any thread."""
+        """Return the same as `position_of`. May run in any thread, because it does not use the tail."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
@@ -385,10 +385,10 @@ class Segment:
         return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
-        """The end of the batches in [start, end) that fit into `max_bytes`; `start` if none fits.
+        """Return the end of the batches in [start, end) that fit into `max_bytes`, or `start` if none fits.
 
-        With `min_one_batch` the first batch is included even if it is larger. For small batches the result is
-        rounded down to an index entry, so that a large read does not scan all of its batches.
+        With `min_one_batch`, the first batch is included even if it is larger. For small batches, the result
+        is rounded down to an indexed position, so that a large read does not scan all batches.
         """
         limit = start + max_bytes
         if limit >= end:
@@ -414,7 +414,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord if the log file was shortened externally."""
+        """Raise CorruptRecord if other software has shortened the log file."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(
@@ -422,7 +422,7 @@ class Segment:
             )
 
     def last_batch_end(self) -> tuple[int, int]:
-        """The offset and position after the last whole batch, found by a scan from the last index entry."""
+        """Scan from the last index entry, and return the offset and position after the last whole batch."""
         end_offset = self.base_offset
         if not self.size_bytes:
             return end_offset, 0
@@ -435,8 +435,8 @@ class Segment:
     # --- truncate
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
-        """Remove the batches starting at `position`, whose first offset is `end_offset`. The caller must call
-        `cut_files` before any other write.
+        """Remove the batches from `position` onward, in memory. `end_offset` is the first removed offset. The
+        caller must call `cut_files` before any other write.
         """
         self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
         self._load_indexes()
@@ -449,7 +449,7 @@ class Segment:
             self._indexes.truncate(self.file, position, end_offset)
 
     def cut_files(self, size_bytes: int) -> None:
-        """Apply `truncate_to_position` to the files; the log file is truncated durably."""
+        """Truncate the files after `truncate_to_position`. The log file is truncated durably."""
         self.unshare()
         self.txn_index.store()
         self.file.truncate(size_bytes)

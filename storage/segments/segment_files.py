@@ -1,6 +1,6 @@
 """Files of one segment under Kafka's names: reading, writing and syncing.
 
-Open files and loaded indexes are kept by `Segment`, not here. Methods raise OSError.
+`Segment`, not this module, keeps open files and loaded indexes. Methods raise OSError.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, T
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """Kafka's name for a file of the segment or snapshot at this offset."""
+    """Return Kafka's name for a file of the segment, or for the producer snapshot, at this offset."""
     return f"{base_offset:020d}{suffix}"
 
 
 class SegmentFiles:
-    """The paths of one segment in a directory."""
+    """The files of one segment in a directory."""
 
     __slots__ = ("_base_offset", "_directory", "_filesystem")
 
@@ -39,15 +39,15 @@ class SegmentFiles:
         self._base_offset = base_offset
 
     def path(self, suffix: str) -> str:
-        """Path of the file with this suffix."""
+        """Return the path of the file with this suffix."""
         return f"{self._directory}/{file_name(self._base_offset, suffix)}"
 
     def open_log(self) -> File:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
     def unshare(self) -> None:
-        """Detach the files that are written in place from the links of a fork (`log.fork`). Indexes are
-        replaced as a whole and need no copy.
+        """Copy the files that are written in place if a fork links to them (`log.fork`). Indexes are replaced
+        as a whole and need no copy.
         """
         self._filesystem.unshare(self.path(LOG_SUFFIX))
         self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
@@ -56,14 +56,14 @@ class SegmentFiles:
         return self._filesystem.create(self.path(LOG_SUFFIX))
 
     def modified_ms(self) -> int:
-        """The modification time of the log file; 0 if it is missing, as in Kafka."""
+        """Return the modification time of the log file, or 0 if it is missing, as in Kafka."""
         try:
             return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
         except FileNotFoundError:
             return 0
 
     def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """Read both indexes. Raises FileNotFoundError or CorruptFile if they must be rebuilt."""
+        """Read the offset and time indexes. Raises FileNotFoundError, CorruptFile."""
         offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
         time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
         return (
@@ -72,7 +72,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """Read the last entry of the time index from its file. Returns None if the end is not conclusive."""
+        """Read the last entry of the time index from its file. Return None if the end is inconclusive."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:
@@ -80,17 +80,17 @@ class SegmentFiles:
         return last_entry(file, self._base_offset)
 
     def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Replace both indexes, not durably."""
+        """Replace both index files, not durably."""
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
 
     def sync_indexes(self) -> None:
-        """Make all indexes durable, including the transaction index if it exists."""
+        """Make all index files durable, including the transaction index if it exists."""
         self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
         self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
         if self._filesystem.exists(self.path(TXN_INDEX_SUFFIX)):
             self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
 
     def txn_index(self) -> TransactionIndex:
-        """The index of aborted transactions, which reads its file on demand."""
+        """Return the index of aborted transactions, which reads its file on demand."""
         return TransactionIndex(self._filesystem, self.path(TXN_INDEX_SUFFIX))

@@ -1,8 +1,8 @@
 """Indexes and largest timestamp of one segment, loaded on demand.
 
-An index that is not in memory is complete in its file, unless the segment is new and has no entry yet. An
-index in memory may contain more entries than its file until it is stored, and cannot be released before then.
-Two threads may load the index of a sealed segment at once, with the same result.
+If an index is not in memory, its file is complete, unless the segment is new and has no entry yet. An index
+in memory may contain more entries than its file and cannot be released until it is stored. Two threads may
+load the index of a sealed segment at the same time, with the same result.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 logger = logging.getLogger(__name__)
 
 SMALL_BYTES: Final = 64 * 1024
-"""Maximum size of a log file that is read as quickly as its indexes."""
+"""Maximum size in bytes of a log file that can be read as quickly as its indexes."""
 
 
 class SegmentIndexes:
-    """The offset, time and transaction indexes of a segment. The owner passes in the log file."""
+    """The offset, time and transaction indexes of a segment."""
 
     __slots__ = (
         "_base_offset",
@@ -44,7 +44,7 @@ class SegmentIndexes:
 
     def __init__(self, files: SegmentFiles, base_offset: int, *, stored: bool) -> None:
         self.stored = stored
-        """Whether the files are up to date with memory."""
+        """Whether the index files match the indexes in memory."""
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.txn_index: TransactionIndex | None = None
@@ -55,12 +55,12 @@ class SegmentIndexes:
         self._max_timestamp_offset = base_offset
         self._max_timestamp_known = False
         self._is_new = False
-        """Whether there are no files and no entries yet."""
+        """Whether neither index files nor entries exist yet."""
         if not stored:
             self.clear()
 
     def clear(self) -> None:
-        """Remove all entries. Of the files, only that of the transaction index is changed."""
+        """Remove all entries of the offset and time indexes in memory."""
         self.offset_index = self.time_index = None
         self._is_new = True
         self._max_timestamp = -1
@@ -72,7 +72,7 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
     ) -> bool:
-        """Register a batch. Return False if an entry is due and the indexes must be loaded first."""
+        """Register a batch. Return False if an index entry is due and the indexes must be loaded first."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -101,7 +101,7 @@ class SegmentIndexes:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
                 # The files are missing after a return to a saved state (`saved_states`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
-            logger.warning("Rebuilt the indexes of %s: %s", self._files.path(LOG_SUFFIX), error)
+            logger.warning("Rebuilding the indexes of %s: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
         if not self._max_timestamp_known:
             self._know_max_timestamp(time_index.last)
@@ -111,7 +111,7 @@ class SegmentIndexes:
     def rebuild(
         self, log: File, log_size_bytes: int, interval_bytes: int, *, stores: bool = True
     ) -> tuple[OffsetIndex, TimeIndex]:
-        """Rebuild both indexes from the headers in the log file, and store them."""
+        """Rebuild both indexes from the headers in the log file. With `stores`, write the index files."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
         offset_index, time_index = anew._begin()
         end = 0
@@ -124,21 +124,21 @@ class SegmentIndexes:
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
-        # On a full disk the entries stay in memory and serve reads from there.
+        # If the disk is full, the entries remain in memory and are used from there.
         if stores:
             with contextlib.suppress(OSError):
                 self.store()
         return offset_index, time_index
 
     def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Create empty indexes; deferred because most segments of a large broker never need them."""
+        """Create empty indexes. This is deferred, because most segments of a large broker never need them."""
         offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
         self.offset_index, self.time_index = offset_index, time_index
         self._is_new = False
         return offset_index, time_index
 
     def store(self) -> None:
-        """Write the files, not durably. The time index ends with the largest timestamp, as in Kafka."""
+        """Write the index files, not durably. As in Kafka, the time index ends with the largest timestamp."""
         if self.txn_index is not None:
             self.txn_index.store()
         if self._is_new:
@@ -151,23 +151,23 @@ class SegmentIndexes:
         self.stored = True
 
     def transactions(self) -> TransactionIndex:
-        """The transaction index, which reads its file on demand."""
+        """Return the transaction index, which reads its file on demand."""
         if self.txn_index is None:
             self.txn_index = self._files.txn_index()
         return self.txn_index
 
     def release(self) -> None:
-        """Release indexes that are stored."""
+        """Release the indexes if they are stored."""
         if self.stored:
             self.offset_index = self.time_index = self.txn_index = None
 
     # --- the largest timestamp
 
     def max_timestamp(self) -> TimestampEntry | None:
-        """The largest timestamp, and the last offset of its batch; (-1, base offset) if there is none.
+        """Return the largest timestamp and the last offset of its batch; (-1, base offset) if there is none.
 
-        It is cached, and first read from the end of the time index. None if that is not conclusive and the
-        indexes must be loaded.
+        The first call reads the end of the time index, and later calls use a cache. Returns None if the end
+        of the time index is inconclusive, so that the indexes must be loaded.
         """
         if not self._max_timestamp_known:
             last = self._files.read_last_time_entry()
@@ -184,7 +184,7 @@ class SegmentIndexes:
     # --- truncation
 
     def truncate(self, log: File, size_bytes: int, end_offset: int) -> None:
-        """Remove the batches starting at position `size_bytes`, whose first offset is `end_offset`. All
+        """Remove the batches from position `size_bytes` onward. `end_offset` is the first removed offset. All
         indexes must be loaded, and `log` must still contain the remaining batches.
         """
         assert self.offset_index is not None and self.time_index is not None

@@ -1,7 +1,8 @@
-"""The sparse time index of a segment: file `<base offset>.timeindex`, entries of 12 bytes.
+"""The sparse time index of a segment, stored in `<base offset>.timeindex` with entries of 12 bytes.
 
-An entry is (timestamp in ms, 8 bytes; last offset of the batch that has it - base offset, 4 bytes),
-big-endian. No record up to that offset has a larger timestamp. Timestamps are ascending.
+An entry contains a timestamp in ms (8 bytes) and the last offset of the batch with this timestamp, relative
+to the base offset (4 bytes). Both are big-endian. No record up to this offset has a larger timestamp.
+Timestamps are ascending.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class TimestampEntry(NamedTuple):
 
 
 def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
-    """The last entry of a stored time index, found by one read of the end; (-1, base offset) if it is empty.
+    """Read the last entry of a stored time index. Return (-1, base offset) if the index is empty.
 
-    None if the end is not conclusive: the index is cut inside an entry, or ends with zeros that Kafka
+    Return None if the end is inconclusive, because the index ends inside an entry, or with zeros that Kafka
     preallocated.
     """
     size_bytes = file.size()
@@ -41,9 +42,9 @@ def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
 
 
 class TimeIndex:
-    """The entries in memory, kept as bytes because there are too few lookups to justify decoding all of them.
+    """The entries of a time index in memory, as bytes: lookups are too rare to justify decoding all entries.
 
-    Another thread may look up entries while its owner appends or truncates.
+    Another thread may look up entries while the owner appends or truncates.
     """
 
     __slots__ = ("_entries", "base_offset", "last_timestamp")
@@ -69,7 +70,7 @@ class TimeIndex:
         return index
 
     def encode(self) -> bytes:
-        """The bytes of the index file."""
+        """Encode the index file."""
         return bytes(self._entries)
 
     def __len__(self) -> int:
@@ -87,13 +88,13 @@ class TimeIndex:
         return TimestampEntry(timestamp, self.base_offset + relative_offset)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry if the timestamp is larger than the last entry's."""
+        """Add an entry if the timestamp is larger than the timestamp of the last entry."""
         if timestamp > self.last_timestamp:
             self._entries += _ENTRY.pack(timestamp, offset - self.base_offset)
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset before which all records have earlier timestamps; the base offset if unknown."""
+        """Return an offset before which all records have earlier timestamps, at least the base offset."""
         entries = self._entries
         at = bisect_left(
             range(len(entries) // ENTRY_SIZE_BYTES), timestamp, key=lambda entry: _entry(entries, entry)[0]
@@ -105,7 +106,7 @@ class TimeIndex:
         relative = end_offset - self.base_offset
         at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
-        # Create a new object, since another thread may be reading the old one.
+        # Create a new object, because another thread may be reading the old one.
         self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
 
     def _entry(self, number: int) -> tuple[int, int]:

@@ -1,9 +1,10 @@
-"""Aborted transactions of one segment, and lookup for a fetch: file `.txnindex`, entries of 34 bytes.
+"""The index of aborted transactions of one segment: file `<base offset>.txnindex`, entries of 34 bytes.
 
     version int16 = 0 | producer ID int64 | first offset int64 | last offset int64 | last stable offset int64
 
-The last offset is the offset of the abort marker. The last stable offset is the partition's after that marker
-was written; a lookup stops at the first entry whose last stable offset is not below the end of the range.
+The last offset is the offset of the abort marker. The last stable offset is that of the partition after the
+marker was written. A lookup stops at the first entry whose last stable offset is at or after the end of the
+range.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry in a Fetch response. It lets read_committed consumers skip a producer's records."""
+    """An entry in a Fetch response, by which read_committed consumers skip records of a producer."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """One entry of the index. The module's docstring explains the offsets."""
+    """One entry of the index, with the offsets that this module's docstring explains."""
 
     producer_id: int
     first_offset: int
@@ -58,7 +59,7 @@ def decode(content: bytes) -> list[AbortedTxn]:
 
 
 class TransactionIndex:
-    """The index file of one segment. The file is read when first needed, and created with its first entry."""
+    """The transaction index of one segment. Its file is read on demand, and created with the first entry."""
 
     __slots__ = ("_entries", "_filesystem", "_path", "_stored")
 
@@ -75,14 +76,14 @@ class TransactionIndex:
         return self._entries
 
     def __len__(self) -> int:
-        """The number of entries. Like all methods that read the file, raises CorruptFile."""
+        """Return the number of entries. All methods that read the file may raise CorruptFile."""
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
         """Append an entry. Raises ValueError if its last offset is not above all earlier last offsets.
 
-        If the disk is full or no descriptor is left, the entry stays in memory, since its marker is already
-        in the log. The caller must then call `store` later.
+        If the disk is full or no descriptor is left, the entry is kept in memory, because its marker is
+        already in the log. The caller must call `store` later.
         """
         entries = self._load()
         if entries and entries[-1].last_offset >= entry.last_offset:
@@ -107,10 +108,8 @@ class TransactionIndex:
             self._stored = True
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return (aborted transactions with offsets in [fetch_offset, upper_bound), whether the list is
-        complete).
-
-        If it is incomplete, the indexes of later segments may contain more.
+        """Return the aborted transactions with offsets in [fetch_offset, upper_bound), and whether the list
+        is complete. If it is not, the indexes of later segments may contain more.
         """
         found: list[AbortedTransaction] = []
         for entry in self._load():
@@ -129,7 +128,7 @@ class TransactionIndex:
             self._entries = kept
 
     def reset(self) -> None:
-        """Remove all entries, including unreadable ones, before the segment is scanned again."""
+        """Remove all entries, even from an unreadable file, before the segment is scanned again."""
         if self._filesystem.exists(self._path):
             self._filesystem.unshare(self._path)
             self._filesystem.open(self._path).truncate(0)

@@ -1,6 +1,5 @@
-"""A client at a socket, the page, the control API and a test make requests on the same way: the same answers,
-under the same authorizer, with the same quotas, counted as the same.
-"""
+"""Callers of the request API: requests from sockets, the web console, the control API and tests get the same
+responses, authorization, quotas and metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.page.visit import CLIENT_ID as PAGE
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
-from tests.authorization.asking import codes_in
+from tests.authorization.guest_requests import codes_in
 from tests.authorization.policies import ADMIN_HOST, GUEST_HOST, GuestAuthorizer
 from tests.conformance.batches import batch
 from tests.conformance.wire import CLIENT_ID, Connection, Plain, build, plain
@@ -91,7 +90,7 @@ REQUESTS: dict[ApiKey, tuple[int, Plain]] = {
     ApiKey.API_VERSIONS: (3, {"client_software_name": "test", "client_software_version": "1"}),
 }
 DENIED = {ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_CLUSTER, ApiKey.LIST_TRANSACTIONS, ApiKey.API_VERSIONS}
-"""What a guest gets less of, and no error."""
+"""APIs that filter their response for an unauthorized client instead of returning an error."""
 AUTHORIZATION_FAILED = {29, 30, 31, 53}
 
 Ask = Callable[[ApiKey, int, Plain], Awaitable[Plain]]
@@ -138,7 +137,9 @@ def socket_of(broker: Broker, host: str, client_id: str = CLIENT_ID) -> Connecti
 
 
 def inside(host: str, client_id: str = CLIENT_ID, *, is_trusted: bool = False) -> Caller:
-    """The page's caller is one of these; the control API's is trusted."""
+    """Return a caller inside the broker process. The control API's caller is trusted; the web console's is
+    not.
+    """
     return Caller(host=host, listener_name="PLAINTEXT", client_id=client_id, is_trusted=is_trusted)
 
 
@@ -159,7 +160,7 @@ async def test_all_callers_get_the_same_responses(broker: Broker) -> None:
     counted = {key: count for key, _, count in broker.calls.counts.requests}
     assert counted == {**dict.fromkeys(REQUESTS, 3)}
     errors = broker.calls.counts.codes[ApiKey.HEARTBEAT].errors
-    assert list(errors.values()) == [3], "whoever asks, its errors are counted"
+    assert list(errors.values()) == [3], "errors are counted for every caller"
 
 
 async def test_the_authorizer_applies_to_all_callers(broker: Broker) -> None:

@@ -1,4 +1,4 @@
-"""A response that comes later: once, or not at all."""
+"""Deferred responses: each is completed at most once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_compat.deferred import Deferred
 
 
 class Work:
-    """Holds what it completes, as a delayed Fetch does."""
+    """Work that holds its deferred response, like a delayed Fetch."""
 
     def __init__(self) -> None:
         self.deferred = Deferred(self)
@@ -22,7 +22,7 @@ class Work:
 
 
 def told(deferred: Deferred) -> list[object]:
-    """What it says in its end, as it comes."""
+    """Return a list that receives the response, or "hung up", once `deferred` is done."""
     seen: list[object] = []
     deferred.when_done(lambda done: seen.append("hung up" if done.is_hung_up else done.response))
     return seen

@@ -1,6 +1,6 @@
-"""What a request is answered that failed as a whole, compared with Kafka's own request classes.
+"""The error responses of requests that failed as a whole, compared with Apache Kafka's own request classes.
 
-For every API and version that is served: by Kafka 3.9.1 where it has that version, else by 4.1.
+Every served version of every API is compared with Kafka 3.9.1 if it has that version, and otherwise with 4.1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ACL_KINDS = (
     ("operation", 2),
     ("permission_type", 3),
 )
-"""Values that Kafka's classes know, with the fields that have no other."""
+"""Fields that accept only certain values in Kafka's classes, each with a valid value."""
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -44,7 +44,7 @@ def oracle(
 
 
 def versions_of(release: str) -> list[tuple[ApiKey, int]]:
-    """What that release is asked about: what it knows, and no release before it."""
+    """Return the API versions that `release` implements and no earlier release does."""
     earlier = RELEASES[: RELEASES.index(release)]
 
     def knows(one: str, key: ApiKey, version: int) -> bool:
@@ -96,7 +96,8 @@ def _failures() -> list[tuple[ErrorCode, str]]:
 
 
 def _request(key: ApiKey, version: int, seed: str) -> Any:
-    """A random request in which no topic, partition or producer occurs twice: Kafka holds some as sets."""
+    """Return a random request in which no topic, partition or producer occurs twice, because Kafka stores
+    some of them in sets."""
     request: Any = RandomMessages(seed, full=True).message(request_class(key), version)
     if key is ApiKey.PRODUCE:
         request.acks = -1
@@ -116,7 +117,7 @@ def _name_apart(message: Any, numbers: Iterator[int]) -> None:
         elif name in ("producer_id", "partition_index", "index", "partition"):
             setattr(message, name, next(numbers))
         elif name == "resource_types":
-            # Single bytes, which are no set.
+            # Kafka does not store these bytes in a set, so they may repeat.
             continue
         elif name == "security_protocol":
             message.security_protocol = 0
@@ -128,14 +129,14 @@ def _name_apart(message: Any, numbers: Iterator[int]) -> None:
 
 
 def _fields(key: ApiKey, version: int, body: bytes | None) -> Any:
-    """The fields of a response, its arrays in one order: Kafka fills some from hash maps."""
+    """Return the fields of a response. Arrays are sorted, because Kafka fills some of them from hash maps."""
     if body is None:
         return None
     response: Any = decode(response_class(key), version, body, exact=True)
     if key is ApiKey.FETCH:
         for topic in response.responses:
             for partition in topic.partitions:
-                # Null with 3.9, empty with 4.1, for the same versions.
+                # For the same versions, Kafka 3.9 returns null and Kafka 4.1 returns empty records.
                 partition.records = partition.records or b""
     return _in_order(plain(response))
 

@@ -1,4 +1,6 @@
-"""The stages of calls, with doubles: what each of them sees, and what its word brings about."""
+"""Stages of calls, tested with doubles: the input of each stage, and the effect of its result on the
+connection.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ PRODUCE = {
 async def staged(
     quota: Quota | None = None, account: Account | None = None, **handlers: Callable[..., Any]
 ) -> AsyncIterator[Connection]:
-    """A connection to a server with these stages, and these handlers by the names of their APIs."""
+    """A connection to a server with these stages, and with handlers named after their APIs."""
     calls = Calls(SimpleNamespace(served=SERVED), accounts=() if account is None else (account,))
     calls.set_quota(quota)
     dispatcher = Dispatcher(calls)
@@ -76,7 +78,7 @@ async def test_a_handler_knows_the_client_that_sent_the_request(account: Account
 
 
 async def async_answer(ctx: RequestContext, request: object) -> HeartbeatResponse:
-    await asyncio.sleep(0)  # takes one more turn of the event loop
+    await asyncio.sleep(0)  # completes in a later iteration of the event loop
     return HeartbeatResponse()
 
 
@@ -93,7 +95,7 @@ def early_answer(ctx: RequestContext, request: object) -> Deferred:
 
 
 async def later_than_its_handler(ctx: RequestContext, request: object) -> Deferred:
-    await asyncio.sleep(0)  # takes one more turn of the event loop
+    await asyncio.sleep(0)  # completes in a later iteration of the event loop
     return late_answer(ctx, request)
 
 
@@ -113,7 +115,7 @@ async def test_a_throttled_client_gets_the_throttle_time_and_is_muted(heartbeat:
         first = await ask(connection, ApiKey.HEARTBEAT, 4, HEARTBEAT)
         second = await ask(connection, ApiKey.HEARTBEAT, 4, HEARTBEAT)
         assert (first["throttle_time_ms"], second["throttle_time_ms"]) == (200, 0)
-        assert loop.time() - began_s >= 0.2, "what comes within that time waits"
+        assert loop.time() - began_s >= 0.2, "requests sent while the connection is muted wait"
 
 
 @pytest.mark.parametrize("heartbeat", ANSWERS)
@@ -160,7 +162,7 @@ async def test_a_long_response_is_counted_once_it_is_encoded() -> None:
 
 
 async def test_a_connection_is_unmuted_when_its_last_mute_expires() -> None:
-    """Two answers that are both throttled: what comes after them waits for the longer of the two."""
+    """After two throttled responses, the next request waits for the longer throttle time."""
     throttled = iter([50, 250, 0])
     waiting: list[Deferred] = []
 

@@ -1,4 +1,4 @@
-"""Both brokers for the tests that compare them, and ours alone for those that do not."""
+"""Fixtures: our broker, alone or together with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.authorization.servers import OurBroker, World, world
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Ours and genuine Kafka 3.9.1."""
+    """Our broker and Apache Kafka 3.9.1."""
     with world(tmp_path_factory.mktemp("authorization")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    """Ours alone, with no cluster."""
+    """Our broker, standalone."""
     broker = OurBroker(tmp_path_factory.mktemp("alone"), GuestAuthorizer())
     broker.start()
     yield broker

@@ -1,8 +1,7 @@
-"""What a guest may do: the same policy as an Authorizer in this process and as ACLs for genuine Kafka.
+"""Permissions of a guest, as an Authorizer in this process and as ACLs for Apache Kafka.
 
-A guest is whoever comes from GUEST_HOST. Everybody else, which is the tests' administrator and the brokers
-themselves, may do everything. All of them are User:ANONYMOUS.
-"""
+A guest is any client that connects from GUEST_HOST. All other clients, such as the tests' administrator and
+the brokers themselves, may do everything. The principal is always User:ANONYMOUS."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be granted."""
+"""The operations that can be granted for each type of resource."""
 
 _IMPLIED_BY = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
@@ -52,21 +51,21 @@ _IMPLIED_BY = {
 
 
 class Resource(NamedTuple):
-    """What an ACL is about."""
+    """The resource of an ACL."""
 
     kind: ResourceType
     name: str
 
 
 class Policy:
-    """What the guest may do with which resource; nothing with others."""
+    """The operations that the guest may perform on each resource. Other resources are denied."""
 
     def __init__(self, granted: Mapping[Resource, Iterable[Operation]] | None = None) -> None:
         self.granted = {resource: frozenset(some) for resource, some in (granted or {}).items()}
 
     @classmethod
     def random(cls, resources: Iterable[Resource], chance: random.Random, share: float) -> Policy:
-        """Of what can be granted, about that share."""
+        """Return a policy that grants about `share` of all operations, chosen at random."""
         return cls(
             {
                 resource: [one for one in OPERATIONS[resource.kind] if chance.random() < share]
@@ -79,7 +78,7 @@ class Policy:
         return operation in granted or any(one in granted for one in _IMPLIED_BY.get(operation, ()))
 
     def acls(self) -> list[Plain]:
-        """The bodies of CreateAcls."""
+        """Return the policy as the creations of a CreateAcls request."""
         return [
             acl(resource, GUEST_HOST, operation)
             for resource, some in self.granted.items()
@@ -106,15 +105,15 @@ def acl(resource: Resource, host: str, operation: Operation) -> Plain:
 
 
 class GuestAuthorizer:
-    """Decides by `policy`, of which there may be another at any time."""
+    """An authorizer that applies `policy`, which tests may replace at any time."""
 
     def __init__(self) -> None:
         self.policy = Policy()
         self.everybody_is_a_guest = False
         self.asked: list[tuple[Operation, ResourceType, str]] = []
-        """What was asked about the guest, as often as it was."""
+        """Every authorization check for the guest, including repeated ones."""
         self.denied_aloud: set[tuple[str, str, str]] = set()
-        """What the audit log is to tell of it: names of operation and type, and the resource's."""
+        """Denials that the audit log must contain: the names of operation, resource type and resource."""
 
     def allows(
         self,

@@ -1,4 +1,4 @@
-"""Our broker with an Authorizer of the tests, and genuine Kafka with its AclAuthorizer, on one ZooKeeper."""
+"""Our broker with a test Authorizer, and Apache Kafka with its AclAuthorizer, on one ZooKeeper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
-"""Of both brokers, with what makes genuine Kafka's internal topics small."""
+"""Settings of both brokers. `_SMALL` keeps Apache Kafka's internal topics small."""
 _SMALL = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -34,9 +34,8 @@ _EVERYTHING = (("Topic", "*"), ("Group", "*"), ("TransactionalId", "*"), ("Clust
 
 
 class OurBroker:
-    """A broker of this process, on an event loop in a thread of its own: alone, or with `zookeeper` one of a
-    cluster.
-    """
+    """A broker in this process, with its event loop in a separate thread. With `zookeeper`, the broker is a
+    member of a cluster; otherwise it is standalone."""
 
     def __init__(self, directory: Path, authorizer: GuestAuthorizer, zookeeper: str | None = None) -> None:
         self.authorizer = authorizer
@@ -61,7 +60,7 @@ class OurBroker:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(60), "our broker does not start"
+        assert self._started.wait(60), "startup of our broker"
         if self._failure is not None:
             raise self._failure
 
@@ -99,15 +98,15 @@ _DENIED = re.compile(
     r"on resource = (\w+):LITERAL:(.*) for request = (\w+) with resourceRefCount",
     re.IGNORECASE,
 )
-"""A line of genuine Kafka's audit log."""
+"""A line of Apache Kafka's audit log."""
 
 
 Denials = dict[str, set[tuple[str, str, str]]]
-"""What an audit log tells was denied, by API: names of operation and type, and the resource's."""
+"""Denials in an audit log by API: the names of operation, resource type and resource."""
 
 
 class World:
-    """Both brokers, as an administrator (`admin`) and as a guest (`guest`) sees them."""
+    """Both brokers, with connections of an administrator (`admin`) and of a guest (`guest`)."""
 
     def __init__(self, ours: OurBroker, genuine: GenuineKafka) -> None:
         self.authorizer = ours.authorizer
@@ -125,12 +124,11 @@ class World:
         assert answer["responses"][0]["error_code"] == 0, answer
 
     def denied_aloud(self) -> Denials:
-        """What genuine Kafka's audit log says of the guest since this was last asked, by the API, written in
-        small letters.
-        """
+        """Return the guest's denials in Apache Kafka's audit log since the last call, by API name in lower
+        case."""
         last = self.guest.name("last")
         self.guest.sides["genuine"].ask(ApiKey.HEARTBEAT, 0, {"group_id": last})
-        wait_until(lambda: f"LITERAL:{last} " in self._untold(), 10, "the audit log")
+        wait_until(lambda: f"LITERAL:{last} " in self._untold(), 10, "the last request in the audit log")
         found: Denials = {}
         text = self._untold()
         self._told_of += len(text.encode())
@@ -150,7 +148,7 @@ class World:
         self.guest.close()
 
     def set_policy(self, policy: Policy) -> None:
-        """What the guest may do from now on."""
+        """Set the guest's permissions on both brokers."""
         self.authorizer.policy = policy
         genuine = self.admin.sides["genuine"]
         everything = {
@@ -170,7 +168,7 @@ class World:
 
 
 def _constant(name: str) -> str:
-    """ClusterAction or CLUSTER_ACTION as the latter."""
+    """Convert a name like ClusterAction to CLUSTER_ACTION."""
     return name if name.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
@@ -199,7 +197,8 @@ def world(directory: Path) -> Iterator[World]:
 
 
 def _let_others_do_everything(zookeeper: ZooKeeper) -> None:
-    """As a client could after somebody had given it the right to: genuine Kafka's own nodes."""
+    """Create Apache Kafka's ACL nodes in ZooKeeper, so that all clients other than the guest may do
+    everything."""
     client = KazooClient(zookeeper.address)
     client.start(20)
     granted = {"principal": ANONYMOUS, "permissionType": "Allow", "operation": "All", "host": ADMIN_HOST}

@@ -1,1 +1,1 @@
-"""scripts/bench: this broker and genuine Kafka side by side, reported as ratios."""
+"""The benchmark of scripts/bench: this broker and Apache Kafka in alternating runs, reported as ratios."""

@@ -1,4 +1,4 @@
-"""`scripts/bench`: runs the pairs and prints the ratios."""
+"""`scripts/bench`: runs pairs of measurements and prints their ratios."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _IDLE_WAIT_SECONDS = 3.0
 _LOCK = Path(tempfile.gettempdir()) / "kafka-compat-bench.lock"
 _START = "start"
 _CLUSTER_START = "cluster-start"
-"""The names under which --only finds the measurements of start-up time and idle memory."""
+"""Names of the startup and idle memory measurements, for --only."""
 START_TITLES = {
     False: "startup to first ApiVersions response",
     True: "startup until three brokers have joined",
 }
-"""By whether clusters are measured."""
+"""Titles, by whether the sides are clusters."""
 
 SideMaker = Callable[[Path], Side]
 
@@ -45,7 +45,9 @@ CLUSTERS = "three brokers, replication factor 3"
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Workloads of one pair of sides; `makers` is None for clusters, which need their ZooKeeper first."""
+    """Workloads for one pair of sides. `makers` is None for clusters, whose ZooKeeper must be started
+    first.
+    """
 
     title: str
     makers: tuple[SideMaker, SideMaker] | None
@@ -54,7 +56,7 @@ class _Run:
 
 
 class Benchmark:
-    """One comparison of two brokers over some workloads."""
+    """A comparison of two brokers over several workloads."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Benchmark:
         partitions: int | None,
         quick: bool,
     ) -> None:
-        """`partitions` of each topic; None: as the workloads say."""
+        """`partitions` is the number of partitions of each topic; None: the workload's default."""
         self._makers = makers
         self._directory = directory
         self._workloads = workloads
@@ -86,7 +88,7 @@ class Benchmark:
         self.results: dict[str, Pairs] = {}
 
     def run(self) -> None:
-        """Do everything; `results` holds the pairs then."""
+        """Run all measurements, and add the pairs to `results`."""
         if self._with_start:
             self._measure_starts()
         if not self._workloads:
@@ -114,9 +116,10 @@ class Benchmark:
             other.stop()
 
     def _measure_starts(self) -> None:
-        """Time to the first answer, and memory after some idle seconds, each start on an empty folder.
+        """Measure the time to the first response, and memory after some idle seconds. Each start uses an
+        empty directory.
 
-        The first pair only fills the disk cache and Python's compiled files, and does not count.
+        The first pair only fills the disk cache and Python's bytecode cache, and is discarded.
         """
         start, memory = Pairs(), Pairs()
         for pair in range(self._pairs + 1):
@@ -171,7 +174,9 @@ class Benchmark:
                 side.delete_topic(filled[side.label])
 
     def _calibrate(self, workload: Workload, ours: Side, other: Side) -> int:
-        """The count of records that takes the faster broker at least 3 s and about 4 s."""
+        """Return a number of records that takes the slower broker about 4 s and the faster one at least
+        3 s.
+        """
         self.progress.step(f"{workload.name}: find the size of a leg")
         if self._scale < 1:
             return int(workload.first_guess * self._scale)
@@ -206,7 +211,9 @@ class Benchmark:
 
 
 def _order(pair: int) -> tuple[int, int]:
-    """Which side comes first in that pair: A B, B A, A B, …, so that a drift of the machine hits both."""
+    """Return the order of both sides in this pair: A B, B A, A B, …, so that a drift of the machine affects
+    both.
+    """
     return (0, 1) if pair % 2 == 0 else (1, 0)
 
 
@@ -214,7 +221,7 @@ def _order(pair: int) -> tuple[int, int]:
 def _makers(
     run: _Run, directory: Path, before: Path | None, compiled: bool
 ) -> Iterator[tuple[SideMaker, SideMaker]]:
-    """The makers of a run, with one ZooKeeper for both sides where they are clusters."""
+    """Yield the makers of a run. For clusters, start one ZooKeeper that both sides share."""
     if run.makers is not None:
         yield run.makers
         return
@@ -290,7 +297,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _tls_run(directory: Path, wanted: set[str], arguments: argparse.Namespace) -> _Run:
-    """The workloads over TLS, and both brokers with a listener for it."""
+    """The workloads over TLS, and both brokers with a TLS listener."""
     authority = Authority(directory / "authority")
     makers = sides.tls_sides(authority, arguments.genuine_mode, compiled=arguments.compiled)
     workloads = [one for one in tls_workloads(directory, authority.file) if one.name in wanted]
@@ -298,7 +305,7 @@ def _tls_run(directory: Path, wanted: set[str], arguments: argparse.Namespace) -
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the benchmark that the arguments ask for."""
+    """Run the benchmark according to the command line."""
     arguments = _arguments(argv)
     everything = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS), *TLS_NAMES]
     names = arguments.only or everything

@@ -1,4 +1,4 @@
-"""The Python clients of the benchmark, each run in a process of its own that prints one JSON measurement.
+"""The benchmark's Python clients. Each one runs in a separate process that prints one measurement as JSON.
 
 `python -m tests.bench.clients confluent-produce ADDRESS TOPIC RECORDS SIZE_BYTES`
 """
@@ -15,18 +15,20 @@ from typing import Any
 
 RECORDS_PER_TRANSACTION = 1000
 NO_BROKER = "no-broker"
-"""An address: the broker that librdkafka brings for tests, in C, in the client's process, no disk."""
+"""An address that stands for librdkafka's mock broker: written in C, in the client's process, without a
+disk.
+"""
 _SAMPLE_EVERY = 100
-"""Latency is asked of every hundredth record, so that measuring costs little."""
+"""Latency is measured for every hundredth record, so that the measurement costs little."""
 
 
 def confluent_produce(
     address: str, topic: str, records: int, size_bytes: int, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Produce as fast as librdkafka takes records, by default settings (acks=all) but for `settings`.
+    """Produce as fast as librdkafka accepts records, with default settings (acks=all) except for `settings`.
 
-    A first record goes before the clock starts: an idempotent librdkafka often finds no connection to ask for
-    its producer id on, and tries again after half a second, which would be most of the latencies' mean.
+    A first record is sent before the measurement: an idempotent librdkafka producer often has no connection
+    for the InitProducerId request, and retries after half a second, which would dominate the mean latency.
     """
     from confluent_kafka import KafkaException, Producer
 
@@ -61,13 +63,13 @@ def confluent_produce(
 
 
 def confluent_tls_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """As `confluent_produce`, over TLS; the address ends with a comma and the file of the authority."""
+    """Like `confluent_produce`, but over TLS. The address ends with a comma and the CA file."""
     address, _, authority = address.partition(",")
     return confluent_produce(address, topic, records, size_bytes, _over_tls(authority))
 
 
 def confluent_tls_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """As `confluent_consume`, over TLS; the address ends with a comma and the file of the authority."""
+    """Like `confluent_consume`, but over TLS. The address ends with a comma and the CA file."""
     address, _, authority = address.partition(",")
     return confluent_consume(address, topic, records, size_bytes, _over_tls(authority))
 
@@ -77,13 +79,15 @@ def _over_tls(authority: str) -> dict[str, str]:
 
 
 def confluent_idempotent(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """As `confluent_produce`, with enable.idempotence."""
+    """Like `confluent_produce`, but with enable.idempotence."""
     return confluent_produce(address, topic, records, size_bytes, {"enable.idempotence": True})
 
 
 def confluent_transactions(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """Transactions of 1,000 records, one after the other. Latency is that of the commit alone: all records of
-    the transaction are acknowledged when it begins.
+    """Produce transactions of 1,000 records, one after the other.
+
+    The latency is that of the commit alone, because all records of the transaction are acknowledged before
+    it.
     """
     from confluent_kafka import Producer
 
@@ -111,10 +115,10 @@ def confluent_transactions(address: str, topic: str, records: int, size_bytes: i
 def confluent_consume(
     address: str, topic: str, records: int, size_bytes: int, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Consume that many records from the start; timed from the first record on.
+    """Consume `records` records from the start. The measurement starts with the first record.
 
-    With its default queue librdkafka stops fetching for a second (fetch.queue.backoff.ms) whenever 100,000
-    records wait, so that it would be idle most of the time, whoever the broker is.
+    With its default queue size, librdkafka stops fetching for a second (fetch.queue.backoff.ms) whenever
+    100,000 records are queued, so it would be idle most of the time with any broker.
     """
     from confluent_kafka import Consumer, TopicPartition
 
@@ -155,7 +159,7 @@ def kafka_python_produce(address: str, topic: str, records: int, size_bytes: int
 
 
 def kafka_python_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """Consume that many records from the start; timed from the first record on."""
+    """Consume `records` records from the start. The measurement starts with the first record."""
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(
@@ -174,7 +178,7 @@ def kafka_python_consume(address: str, topic: str, records: int, size_bytes: int
 
 
 def aiokafka_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """Produce with aiokafka's default settings (acks=1), on asyncio's own loop."""
+    """Produce with aiokafka's default settings (acks=1), on the standard asyncio event loop."""
     import asyncio
 
     from aiokafka import AIOKafkaProducer
@@ -205,8 +209,8 @@ def aiokafka_produce(address: str, topic: str, records: int, size_bytes: int) ->
 
 
 def bare_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """What EndToEndLatency asks of a broker, over bare sockets: Produce of one record with acks=all, and when
-    that is answered one Fetch of it. The latency is that of both together.
+    """Send the requests of EndToEndLatency over plain sockets: Produce of one record with acks=all and, after
+    its response, a Fetch of that record. The latency is the sum of both.
     """
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -256,12 +260,14 @@ def bare_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[s
     elapsed_s = time.perf_counter() - began
     last = codec.decode(fetch.FetchResponse, 12, answer, 9).responses[0].partitions[0]
     if last.error_code or last.high_watermark != records or not last.records:
-        raise RuntimeError(f"the last record was not consumed: {last}")
+        raise RuntimeError(f"the last record was not fetched: {last}")
     return _measurement(records, elapsed_s, latencies_ms)
 
 
 def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """One record at a time, from produce() until a consumer at the tail has it: end-to-end latency in ms."""
+    """Produce one record at a time, and measure the time from produce() until a consumer at the log end has
+    received it.
+    """
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
@@ -287,7 +293,9 @@ def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> d
 
 
 def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """One record at a time, each from produce() until it is acknowledged by all in-sync replicas."""
+    """Produce one record at a time, and measure the time from produce() until all in-sync replicas have
+    acknowledged it.
+    """
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
@@ -306,7 +314,7 @@ def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int
 
 
 def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """The latencies of `bare_times`. The rate is given, so there is no throughput to compare."""
+    """Return the latencies of `bare_times`. The rate is fixed, so there is no throughput to compare."""
     times = bare_times(address, topic, records, size_bytes)
     found = _measurement(
         records, times[-1][0] - times[0][0], [latency for _, latency in times[records // 10 :]]
@@ -317,9 +325,11 @@ def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict
 def bare_times(
     address: str, topic: str, records: int, size_bytes: int, stopping: threading.Event | None = None
 ) -> list[tuple[float, float]]:
-    """A bare socket: Produce requests of one record with acks=all, one after the other and at most 500 per
-    second, to each partition in turn, until it is time to stop. No threads and queues of a library are in
-    these times: for each request when it was sent, in seconds since 1970, and its latency in ms.
+    """Send Produce requests of one record with acks=all over a plain socket, to each partition in turn: one
+    request at a time, and at most 500 per second, until the deadline.
+
+    No library's threads and queues affect these times. Return for each request its time in seconds since
+    1970, and its latency in ms.
     """
     from confluent_kafka.admin import AdminClient
     from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -372,7 +382,7 @@ def bare_times(
 
 
 def bare_until_told(address: str, topic: str, records: int, size_bytes: int) -> dict[str, Any]:
-    """`bare_times` until standard input ends, as {"times": …}."""
+    """Run `bare_times` until standard input is closed, and return {"times": …}."""
     stopping = threading.Event()
 
     def listen() -> None:

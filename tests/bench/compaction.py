@@ -1,11 +1,10 @@
-"""Compaction beside genuine Kafka's: how long a cleaning takes, at what memory and CPU time, and what clients
-feel of it.
+"""Compaction compared with Apache Kafka: duration of a cleaning, memory, CPU time, and latency for clients.
 
-    python -m tests.bench.compaction [--records 1000000] [--keys 100000] [--pairs 3] [--json]
+python -m tests.bench.compaction [--records 1000000] [--keys 100000] [--pairs 3] [--json]
 
-Each leg fills a compacted topic that is not cleaned yet, starts a producer of another topic, and after a
-while lowers min.cleanable.dirty.ratio: the times of this producer are compared from before that and from then
-until the log is clean. Both brokers note how far a log is clean in cleaner-offset-checkpoint.
+Each run fills a compacted topic that is not yet eligible for cleaning, starts a producer to a different
+topic, and then lowers min.cleanable.dirty.ratio. The producer's latencies before that are compared with those
+until the log is clean. Both brokers store the offset up to which a log is clean in cleaner-offset-checkpoint.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """One cleaning, and the latencies in ms of a producer beside it."""
+    """The figures of one cleaning, and a concurrent producer's latencies in ms."""
 
     clean_s: float
     cpu_s: float
@@ -72,7 +71,7 @@ class Cleaning:
 
 
 def measure(side: Side, records: int, keys: int) -> Cleaning:
-    """One leg on a broker that was started for it."""
+    """Run one measurement on a newly started broker."""
     side.create_topic(PROBE, 1)
     _create_compacted(side)
     end = _fill(side, records, keys)
@@ -86,8 +85,8 @@ def measure(side: Side, records: int, keys: int) -> Cleaning:
     asked_at = time.time()
     wait_until(lambda: _clean_up_to(side) >= end, CLEAN_WITHIN_S, f"{side.label}: a clean log")
     clean_at = time.time()
-    # The CPU time of a child counts once it has ended.
-    wait_until(lambda: not _children(side.servers[0].pid), CLEAN_WITHIN_S, "the end of the child")
+    # A child process's CPU time is added when it exits.
+    wait_until(lambda: not _children(side.servers[0].pid), CLEAN_WITHIN_S, "exit of the child process")
     cpu_s = side.cpu_seconds() - cpu_before_s
     memory.stop()
     times = probe.stop()
@@ -101,7 +100,7 @@ def measure(side: Side, records: int, keys: int) -> Cleaning:
 
 
 class _Probe:
-    """A producer in a process of its own."""
+    """A producer in a separate process."""
 
     def __init__(self, side: Side) -> None:
         arguments = ["bare-until-told", side.address, PROBE, str(500 * CLEAN_WITHIN_S), str(VALUE_BYTES)]
@@ -113,16 +112,16 @@ class _Probe:
         )
 
     def stop(self) -> list[tuple[float, float]]:
-        """When each request was sent, in seconds since 1970, and its latency in ms."""
+        """Return for each request its time in seconds since 1970, and its latency in ms."""
         found, _ = self._process.communicate(timeout=30)
         if self._process.returncode:
-            raise RuntimeError("the producer beside the cleaning failed")
+            raise RuntimeError("the concurrent producer failed")
         times: list[tuple[float, float]] = json.loads(found)["times"]
         return times
 
 
 class _Memory(threading.Thread):
-    """Watches the memory of a broker and of its children."""
+    """Samples the memory of a broker and its child processes."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(daemon=True)
@@ -184,7 +183,7 @@ def _configure(side: Side, settings: Mapping[str, str]) -> None:
 
 
 def _fill(side: Side, records: int, keys: int) -> int:
-    """Write keys in turns, and one record more in a segment of its own; the offset at which that begins."""
+    """Write the keys in turn, and a last record in a new segment. Return the base offset of this segment."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -223,7 +222,7 @@ def _sides(directory: Path) -> tuple[Side, Side]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the pairs and print their ratios."""
+    """Run the pairs, and print their ratios."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.compaction", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=100_000)

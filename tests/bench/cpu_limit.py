@@ -1,4 +1,4 @@
-"""Less of a core for a process: a control group with a quota, version 2 or 1 of Linux's control groups."""
+"""CPU limits for processes: a control group with a quota, in version 2 or 1 of Linux's control groups."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Self
 
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 20_000
-"""Short, so that a throttled process waits for milliseconds."""
+"""Short, so that a throttled process waits for a few milliseconds only."""
 
 
 class CpuLimit:
-    """A control group in which processes get `cores` of a core together. A context manager.
+    """A control group whose processes together get `cores` of a core. A context manager.
 
-    Raises OSError where this user may make none.
+    Raises OSError if the user may not create control groups.
     """
 
     def __init__(self, name: str, cores: float) -> None:
@@ -34,18 +34,20 @@ class CpuLimit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Processes that still run go back to where all are.
+        # Move the remaining processes to the parent group.
         for pid in _text(self._folder / "cgroup.procs").split():
             with contextlib.suppress(OSError):
                 (self._folder.parent / "cgroup.procs").write_text(pid)
         self._folder.rmdir()
 
     def add(self, pid: int) -> None:
-        """Limit a process, with all of its threads."""
+        """Limit a process including all of its threads."""
         (self._folder / "cgroup.procs").write_text(str(pid))
 
     def periods(self) -> tuple[int, int]:
-        """In how many periods a process wanted to run, and in how many of them it was held back."""
+        """Return the number of periods in which processes were runnable, and the number of periods in which
+        they were throttled.
+        """
         found = dict(line.split() for line in _text(self._folder / "cpu.stat").splitlines())
         return int(found["nr_periods"]), int(found["nr_throttled"])
 

@@ -1,13 +1,13 @@
-"""How cost grows: very many partitions, connections and groups on one broker, beside an empty one.
+"""Cost of many partitions, connections and groups: a broker with many of them, compared with an empty broker.
 
-    python -m tests.bench.growth [--partitions 100000] [--connections 10000] [--groups 10000] [--json]
+python -m tests.bench.growth [--partitions 100000] [--connections 10000] [--groups 10000] [--json]
 
-Everything is made through real clients: CreateTopics of 5,000 partitions each, connections that have asked
-for ApiVersions, groups with a member and a committed offset. The order: an empty broker and one to be
-grown; its memory with partitions, after a clean start, with groups, with connections; idle CPU time; one
-small request at a time to the empty and to the grown broker in turns; a clean start; a start after kill -9
-with some partitions written to. `--only` takes some of: start, memory, idle, requests, kill. `--genuine`
-does the same with Apache Kafka 3.9.1.
+Everything is created through client requests: CreateTopics for 5,000 partitions each, connections that have
+sent ApiVersions, and groups with a member and a committed offset. The measurements are, in this order:
+creation of the partitions, a clean restart, memory of partitions, connections and groups, idle CPU time,
+single small requests to both brokers in turn, Metadata for all topics, and a restart after kill -9 with
+records in some partitions. `--only` selects some of: start, memory, idle, requests, kill. `--genuine`
+measures Apache Kafka 3.9.1 instead.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ HUGE_TOPIC = "huge"
 HUGE_PARTITIONS = 100
 SEGMENT_BYTES = 1 << 30
 SAMPLE = 200
-"""How many partitions are asked after each start, and written to before the kill."""
+"""Number of partitions that are checked after each start, and written to before the kill."""
 ROUNDS = 10
 SETTLE_S = 8.0
-"""After a start or a load, before memory and idle CPU time are looked at."""
+"""Wait after a start or a load, before memory and idle CPU time are measured."""
 START_WITHIN_S = 900.0
 PARTS = ("start", "memory", "idle", "requests", "kill")
 SETTINGS = {"auto.create.topics.enable": "false", "max.connections.per.ip": "2147483647"}
@@ -49,10 +49,10 @@ Server = KafkaCompatBroker | GenuineKafka
 
 
 class Growth:
-    """One kind of broker, empty and grown."""
+    """An empty and a loaded broker of the same kind."""
 
     def __init__(self, empty: Server, grown: Server, crowded: Server, arguments: argparse.Namespace) -> None:
-        """`crowded` is only for the memory of connections and groups."""
+        """`crowded` is a broker used only to measure the memory of connections and groups."""
         self.figures: dict[str, float] = {}
         self._empty = empty
         self._grown = grown
@@ -70,21 +70,21 @@ class Growth:
         self._progress = Progress(10)
 
     def run(self) -> None:
-        """Do all that is asked; `figures` are there then."""
+        """Run the selected measurements, and store the results in `figures`."""
         step = self._progress.step
         figures = self.figures
         try:
             step("an empty broker")
             self._start(self._empty)
             self._make_probe(self._empty)
-            step(f"{self._partitions} partitions are made")
+            step(f"creation of {self._partitions} partitions")
             self._start(self._grown)
             figures["create_s"] = self._timed(self._make_topics)
             self._make_probe(self._grown)
             sample = self._sample()
             with self._wire(self._grown) as wire:
                 client.write_all(wire, sample)
-            step("clean stop and start")
+            step("clean restart")
             figures["stop_s"] = self._timed(lambda: self._grown.stop(START_WITHIN_S))
             self._inflate()
             figures["start_s"], figures["start_all_s"] = self._start(self._grown)
@@ -92,7 +92,7 @@ class Growth:
             self._check_ends(self._huge(), 1 + self._huge_segments)
             if "memory" in self._parts:
                 step("memory")
-                # Both after a start, and at rest.
+                # Both brokers are measured when idle after a restart.
                 self._empty.stop()
                 self._start(self._empty)
                 time.sleep(SETTLE_S)  # the broker comes to rest
@@ -114,10 +114,10 @@ class Growth:
                 if "requests" in self._parts:
                     step("small requests")
                     self._measure_requests()
-                step("Metadata of everything")
+                step("Metadata for all topics")
                 self._measure_metadata()
             if "kill" in self._parts:
-                step("kill -9 and start")
+                step("kill -9 and restart")
                 with self._wire(self._grown) as wire:
                     client.write_all(wire, sample)
                 self._grown.kill()
@@ -131,7 +131,7 @@ class Growth:
             self._progress.close()
             self._empty.stop()
             if self._grown.running:
-                # What it has is measured; only its files would gain by a clean stop.
+                # All measurements are done, so a clean shutdown is unnecessary.
                 self._grown.kill()
 
     @staticmethod
@@ -141,7 +141,9 @@ class Growth:
         return time.perf_counter() - began_s
 
     def _start(self, server: Server) -> tuple[float, float]:
-        """Seconds to the first answer to ApiVersions, and until every partition has a leader."""
+        """Start a broker. Return the seconds until the first ApiVersions response, and until every partition
+        has a leader.
+        """
         server.prepare()
         began_s = time.perf_counter()
         server.launch()
@@ -182,8 +184,10 @@ class Growth:
         return [(HUGE_TOPIC, number) for number in range(HUGE_PARTITIONS if self._huge_segments else 0)]
 
     def _inflate(self) -> None:
-        """Put sealed segments of 1 GiB before the active one of each huge partition: a real batch, and then a
-        hole. Nobody reads these; they are there to be found, looked at by the clock and passed over.
+        """Insert closed segments of 1 GiB before the active segment of each huge partition.
+
+        Each segment has a valid batch, followed by a hole in the file. The segments are never read: they only
+        have to be found at startup and checked by retention.
         """
         end = self._huge_segments + 1
         for topic, number in self._huge():
@@ -191,7 +195,7 @@ class Growth:
             batch = (folder / f"{0:020}.log").read_bytes()
             for base in range(end):
                 log = folder / f"{base:020}.log"
-                # The checksum of a batch is of what follows its offset.
+                # The CRC of a batch does not cover the base offset.
                 log.write_bytes(base.to_bytes(8, "big") + batch[8:])
                 if base < self._huge_segments:
                     os.truncate(log, SEGMENT_BYTES)
@@ -220,7 +224,7 @@ class Growth:
         with self._wire(self._grown) as wire:
             found = client.ends(wire, sample)
         if found != [expected] * len(sample):
-            raise RuntimeError(f"partitions do not end at {expected}: {sorted(set(found))}")
+            raise RuntimeError(f"expected end offset {expected}, found {sorted(set(found))}")
 
     def _join_probe(self, server: Server) -> None:
         with self._wire(server) as wire:
@@ -235,7 +239,9 @@ class Growth:
             client.commit_all(wire, groups, members, topics)
 
     def _measure_crowd(self) -> None:
-        """Memory of connections and groups, on a broker that has no freed memory to use for them."""
+        """Measure the memory of connections and groups on a new broker, which has no freed memory to
+        reuse.
+        """
         server = self._crowded
         try:
             self._start(server)
@@ -267,7 +273,7 @@ class Growth:
         assert process.stdout is not None
         try:
             if process.stdout.readline() != "held\n":
-                raise RuntimeError(f"{count} connections cannot be held:\n{server.process.tail()}")
+                raise RuntimeError(f"could not open {count} connections:\n{server.process.tail()}")
             yield
         finally:
             process.communicate(timeout=60)
@@ -279,7 +285,7 @@ class Growth:
         self.figures["idle"] = (_cpu_s(self._grown) - before[self._grown]) / self._idle_s
 
     def _measure_requests(self) -> None:
-        """One request at a time, some to the one and some to the other broker in turns."""
+        """Send single requests to both brokers in turn."""
         for name in ("api_versions", "metadata", "produce", "fetch", "offset_commit", "heartbeat"):
             times: dict[Server, list[float]] = {self._empty: [], self._grown: []}
             cpu_s = dict.fromkeys(times, 0.0)
@@ -325,7 +331,7 @@ class Growth:
 
 
 def _cpu_s(server: Server) -> float:
-    """CPU time so far, to the nanosecond: of all threads that live."""
+    """Return the CPU time of all live threads, with nanosecond resolution."""
     spent_ns = 0
     for task in Path(f"/proc/{server.pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -338,12 +344,12 @@ def ours(directory: Path) -> Server:
 
 
 def genuine(directory: Path) -> Server:
-    """With the heap of its own start script."""
+    """Apache Kafka with the heap size of its start script."""
     return GenuineKafka(directory, SETTINGS, mode="kraft", heap="1G")
 
 
 def table(figures: dict[str, float]) -> str:
-    """All figures, a line each; requests with their ratio to the empty broker."""
+    """Format all figures, one per line, and the requests' ratios to the empty broker."""
     lines = [f"{name:32} {value:14.4f}" for name, value in figures.items()]
     for name, value in figures.items():
         if "_grown_" in name:
@@ -353,7 +359,6 @@ def table(figures: dict[str, float]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.growth", description=__doc__)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=10_000)
@@ -375,7 +380,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             make(directory / "empty"), make(directory / "grown"), make(directory / "crowded"), arguments
         )
         growth.run()
-        # Before the folders go, which takes longer than most of the rest.
+        # Print the results before the directories are deleted, which takes longer than most measurements.
         _tell(arguments, growth.figures)
 
 

@@ -1,9 +1,10 @@
-"""What the growth benchmark asks of a broker over bare sockets: no threads or queues of a library are in its
+"""Requests of the growth benchmark over plain sockets, so that no library's threads and queues affect the
 times.
 
-    python -m tests.bench.growth_client PORT CONNECTIONS
+python -m tests.bench.growth_client PORT CONNECTIONS
 
-holds that many connections, of which each has asked for ApiVersions once, until standard input ends.
+opens this many connections, sends ApiVersions once on each, and holds the connections until standard input is
+closed.
 """
 
 from __future__ import annotations
@@ -61,25 +62,25 @@ from kafka_compat.protocol.messages.sync_group import (
 
 TIMEOUT_S = 300.0
 SESSION_MS = 1_800_000
-"""The longest that both brokers grant by default: nobody sends heartbeats for the groups that lie there."""
+"""The longest session timeout that both brokers allow by default: the idle groups send no heartbeats."""
 SENT_AT_ONCE = 200
 T = TypeVar("T")
 
 
 class Wire:
-    """One connection."""
+    """A connection."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, frame: bytes) -> bytearray:
-        """Send a request, and wait for the answer, which is returned with its size prefix."""
+        """Send a request, and return the response including its size prefix."""
         self._socket.sendall(frame)
         return self._answer(bytearray())
 
     def ask_all(self, frames: Sequence[bytes]) -> Iterator[bytearray]:
-        """The answers to many requests, some of which are on their way together."""
+        """Send many requests, several at once, and yield the responses."""
         for first in range(0, len(frames), SENT_AT_ONCE):
             some = frames[first : first + SENT_AT_ONCE]
             self._socket.sendall(b"".join(some))
@@ -103,13 +104,13 @@ class Wire:
 
 
 def frame(key: ApiKey, version: int, request: Any) -> bytes:
-    """A request with its header and size."""
+    """Encode a request with its header and size."""
     payload = encode_request_header(RequestHeader(key, version, 1, "growth")) + codec.encode(request, version)
     return len(payload).to_bytes(4, "big") + payload
 
 
 def decoded(response: type[T], version: int, answer: bytearray, header_bytes: int = 4) -> T:
-    """The body of an answer; flexible versions have a response header of 5 bytes."""
+    """Decode the body of a response. Flexible versions have a response header of 5 bytes."""
     return codec.decode(response, version, bytes(answer), 4 + header_bytes)
 
 
@@ -118,13 +119,13 @@ def api_versions() -> bytes:
 
 
 def metadata(topic: str | None) -> bytes:
-    """Metadata of a topic, or of all."""
+    """Metadata of a topic, or of all topics."""
     topics = None if topic is None else [MetadataRequestTopic(name=topic)]
     return frame(ApiKey.METADATA, 8, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
 
 
 def produce(topic: str, partition: int = 0) -> bytes:
-    """One record of 100 bytes with acks=all."""
+    """Produce of one record of 100 bytes with acks=all."""
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 4096)
     builder.append(0, int(time.time() * 1000), None, b"v" * 100, [])
     data = PartitionProduceData(index=partition, records=bytes(builder.build()))
@@ -134,7 +135,7 @@ def produce(topic: str, partition: int = 0) -> bytes:
 
 
 def fetch(topic: str) -> bytes:
-    """The first record of a partition, without a session and without waiting."""
+    """Fetch of a partition's first record, without a session and without waiting."""
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=100, topics=[FetchTopic(topic=topic, partitions=[partition])]
@@ -143,7 +144,7 @@ def fetch(topic: str) -> bytes:
 
 
 def list_offsets(topic: str, partition: int) -> bytes:
-    """The end of a partition."""
+    """ListOffsets for the end offset of a partition."""
     asked = ListOffsetsPartition(partition_index=partition, timestamp=-1)
     topics = [ListOffsetsTopic(name=topic, partitions=[asked])]
     return frame(ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(replica_id=-1, topics=topics))
@@ -166,17 +167,17 @@ def heartbeat(group: str, member_id: str, generation: int) -> bytes:
 
 
 def await_coordinators(wire: Wire) -> None:
-    """Have __consumer_offsets made, and wait until it is led."""
+    """Trigger the creation of __consumer_offsets, and wait until it has a leader."""
     asking = frame(ApiKey.FIND_COORDINATOR, 1, FindCoordinatorRequest(key="growth", key_type=0))
     deadline_s = time.monotonic() + TIMEOUT_S
     while decoded(FindCoordinatorResponse, 1, wire.ask(asking)).error_code:
         if time.monotonic() > deadline_s:
-            raise RuntimeError("no coordinator")
+            raise RuntimeError("no coordinator is available")
         time.sleep(0.05)  # interval of polling
 
 
 def join(wire: Wire, groups: Sequence[str]) -> list[tuple[str, int]]:
-    """Have each group a member with an assignment; the members' ids and generations."""
+    """Add a member with an assignment to each group. Return the member ids and generations."""
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0")
     joins = [
         frame(
@@ -214,7 +215,7 @@ def join(wire: Wire, groups: Sequence[str]) -> list[tuple[str, int]]:
 def commit_all(
     wire: Wire, groups: Sequence[str], members: Sequence[tuple[str, int]], topics: Sequence[str]
 ) -> None:
-    """Have each group a committed offset."""
+    """Commit an offset for each group."""
     commits = [
         offset_commit(group, topics[number % len(topics)], *member)
         for number, (group, member) in enumerate(zip(groups, members, strict=True))
@@ -225,7 +226,7 @@ def commit_all(
 
 
 def create_topics(wire: Wire, names: Sequence[str], partitions: int) -> None:
-    """Make topics by one request."""
+    """Create topics with one request."""
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names],
         timeout_ms=int(TIMEOUT_S * 1000),
@@ -242,7 +243,7 @@ def write_all(wire: Wire, partitions: Sequence[tuple[str, int]]) -> None:
 
 
 def ends(wire: Wire, partitions: Sequence[tuple[str, int]]) -> list[int]:
-    """Where partitions end."""
+    """Return the end offsets of partitions."""
     found = []
     for answer in wire.ask_all([list_offsets(*partition) for partition in partitions]):
         response = decoded(ListOffsetsResponse, 5, answer)
@@ -252,7 +253,9 @@ def ends(wire: Wire, partitions: Sequence[tuple[str, int]]) -> list[int]:
 
 
 def leaderless(wire: Wire) -> tuple[int, int, int]:
-    """Of Metadata of everything: partitions, those without a leader, and bytes."""
+    """Request Metadata for all topics. Return the number of partitions, of partitions without a leader, and
+    of response bytes.
+    """
     answer = wire.ask(metadata(None))
     found = decoded(MetadataResponse, 8, answer)
     leaders = [partition.leader_id for topic in found.topics for partition in topic.partitions]
@@ -262,11 +265,11 @@ def leaderless(wire: Wire) -> tuple[int, int, int]:
 def _check(codes: Iterator[int]) -> None:
     bad = [code for code in codes if code]
     if bad:
-        raise RuntimeError(f"{len(bad)} requests failed, the first with error {bad[0]}")
+        raise RuntimeError(f"{len(bad)} requests failed, the first one with error {bad[0]}")
 
 
 def hold_connections(port: int, count: int) -> None:
-    """See the module."""
+    """Open the connections, and hold them until standard input is closed."""
     question = struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 1, -1)
     held = []
     for _ in range(count):

@@ -1,12 +1,13 @@
-"""How many instructions the broker executes for one request: `python -m tests.bench.instructions --compiled`.
+"""Number of instructions that the broker executes for one request: `python -m tests.bench.instructions
+--compiled`.
 
-The broker runs under callgrind, and a bare socket asks it the same request over and over. The count is the
-difference of two readings in the same process, REQUESTS requests apart, so what a start costs is not in it.
-Of ROUNDS such differences the least counts, since the broker does something else now and then. Unlike time,
-it is nearly the same on every machine and at every load: one percent more is more code.
+The broker runs under callgrind, and a client sends it the same request repeatedly over a plain socket. The
+result is the difference between two counts in the same process, REQUESTS requests apart, so it excludes
+startup. The minimum of ROUNDS differences is used, because the broker occasionally does other work. Unlike
+time, the number is nearly the same on every machine and at every load: one percent more means more code.
 
-With `--before CHECKOUT` the ratio to another checkout's broker is printed beside each count. Both brokers get
-the same frames, and their hashes have the same seed.
+With `--before CHECKOUT`, the ratio to a different checkout's broker is printed beside each count. Both
+brokers get the same frames and use the same hash seed.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from tests.support.servers import PROJECT, KafkaCompatBroker
 REQUESTS = 400
 ROUNDS = 3
 _WARM_UP_REQUESTS = 300
-"""Before the first counter is read: what is made once (codecs, handlers, buffers) is there then."""
+"""Requests before the first count, which initialize codecs, handlers and buffers."""
 _START_TIMEOUT_S = 300
 _TOPIC = "instructions"
 _SETTINGS = {"auto.create.topics.enable": "false", "log.flush.interval.ms": "3600000"}
 _TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=1000000000"
-"""Copies of some kilobytes take wide moves: `rep movsb` counts one instruction for each byte, and is taken or
-not by where the buffers happen to lie.
+"""Makes copies of a few kilobytes use wide moves. `rep movsb` counts as one instruction for each byte, and
+whether it is used depends on the addresses of the buffers.
 """
 BASELINE = {
     "produce 1": 86_500,
@@ -45,13 +46,13 @@ BASELINE = {
     "metadata": 99_600,
     "api-versions v0": 319_000,
 }
-"""What the compiled broker took at 1373621, with Python 3.11 of Debian 12. Without _TUNABLES they were 86,
+"""Results of the compiled broker at 1373621, with Python 3.11 of Debian 12. Without _TUNABLES, they were 86,
 113, 172, 126, 99 and 320 thousand.
 """
 
 
 def frames() -> Mapping[str, bytes]:
-    """The requests by their names."""
+    """Map each workload to its request."""
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
     def batch(records: int, size_bytes: int) -> bytes:
@@ -83,7 +84,7 @@ def frames() -> Mapping[str, bytes]:
 
 
 class CallgrindBroker:
-    """A broker whose instructions are counted."""
+    """A broker under callgrind."""
 
     def __init__(self, directory: Path, checkout: Path, settings: Mapping[str, str], *, compiled: bool):
         environment = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": _TUNABLES}
@@ -97,7 +98,7 @@ class CallgrindBroker:
         self._broker.launcher = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={self._out}"]
 
     def measure(self, wanted: Mapping[str, bytes]) -> dict[str, float]:
-        """Instructions for one request of each kind."""
+        """Return the number of instructions for one request of each workload."""
         self._broker.start(_START_TIMEOUT_S)
         try:
             with Connection(self._broker.address, 300) as connection:
@@ -111,7 +112,7 @@ class CallgrindBroker:
         made = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 60_000})
         if made["topics"][0]["error_code"]:
             raise RuntimeError(f"the topic was not created: {made}")
-        # What is fetched is the first batch of the log, whichever workloads were asked for.
+        # Fetches return this batch, regardless of the selected workloads.
         _ask(connection, frames()["produce 15 x 1 KB"], 1)
 
     def _counts(self, connection: Connection, wanted: Mapping[str, bytes]) -> Iterator[tuple[str, float]]:
@@ -125,13 +126,13 @@ class CallgrindBroker:
             yield name, min(counts)
 
     def _executed(self) -> int:
-        """Instructions since this was asked before."""
+        """Return the number of instructions since the previous call."""
         known = set(self._directory.glob("callgrind.out.*"))
         subprocess.run(["callgrind_control", "-d", str(self._broker.pid)], check=True, capture_output=True)
         (dump,) = set(self._directory.glob("callgrind.out.*")) - known
         found = re.search(r"^(?:totals|summary): (\d+)", dump.read_text(), re.MULTILINE)
         if found is None:
-            raise RuntimeError(f"no count in {dump}")
+            raise RuntimeError(f"no instruction count in {dump}")
         return int(found[1])
 
 
@@ -165,7 +166,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure what the arguments ask for."""
+    """Run the measurements according to the command line."""
     arguments = _arguments(argv)
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is missing (Debian: apt-get install valgrind)")

@@ -1,12 +1,13 @@
-"""What a second process brings: `serve --processes 2` against one broker, where the brokers' CPU is scarce.
+"""Gain from a second process: `serve --processes 2` compared with one broker, with limited CPU for the
+brokers.
 
 `python -m tests.bench.processes [--pairs N] [--cores C] [--seconds S]`
 
-Each broker's process gets `--cores` of a core and no more, so that the brokers are what holds everything up,
-also on a machine of two cores with its clients on it; the process that starts the two is not limited, and its
-CPU time counts. A leg lasts for some seconds and has one client or two, processes that cost little: bare
-sockets, one for each of four partitions, which write batches of records of 100 bytes with acks=all, or
-fetch 64 KiB, again and again, and look at nothing of it. Legs come in pairs in the order A B B A.
+Each broker process is limited to `--cores` of a core, so that the brokers are the bottleneck even on a
+machine with two cores that also runs the clients. The supervisor process is not limited, but its CPU time
+counts. A run lasts for some seconds and has one or two clients, which use little CPU: plain sockets, one for
+each of four partitions, that repeatedly write batches of 100-byte records with acks=all or fetch 64 KiB, and
+do not decode the responses. The runs of a pair are in the order A B B A.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ _METRICS = {"throughput": "throughput", "cpu": "brokers' CPU per record"}
 
 @dataclass(frozen=True)
 class Side:
-    """One broker, or two of one command; `pids` are all of its processes, `limits` those of its brokers."""
+    """One broker, or two brokers of one command. `pids` are all its processes; `limits` are those of its
+    brokers.
+    """
 
     name: str
     bootstrap_servers: str
@@ -62,13 +65,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Leg:
-    """What some clients got done together."""
+    """The result of several concurrent clients."""
 
     records: int
     seconds: float
     cpu_seconds: float
     held_back: float
-    """The share of the time in which the brokers wanted to run and were held back."""
+    """The share of CPU periods in which the brokers were throttled."""
 
     def figures(self) -> dict[str, float]:
         return {"throughput": self.records / self.seconds, "cpu": self.cpu_seconds / self.records}
@@ -99,7 +102,9 @@ def processes(directory: Path, cores: float, count: int) -> Iterator[Side]:
 
 
 def start_seconds(directory: Path, option: str, count: int) -> float:
-    """From the command to when each broker tells of all of them and of a controller, on an empty folder."""
+    """Return the seconds from the command until each broker lists all brokers and a controller, with an empty
+    directory.
+    """
     command = Command(directory, count, _SETTINGS, option=option)
     began = time.monotonic()
     with command.launched():
@@ -110,7 +115,7 @@ def start_seconds(directory: Path, option: str, count: int) -> float:
 
 
 def idle_share(side: Side, seconds: float) -> float:
-    """How much of a core its processes take together while nobody asks for anything."""
+    """Return the CPU usage of all processes without requests, as a share of a core."""
     before = side.cpu_seconds()
     time.sleep(seconds)  # the period over which idle CPU time is measured
     return (side.cpu_seconds() - before) / seconds
@@ -124,7 +129,7 @@ def create_topic(side: Side, name: str, replicas: int) -> None:
 
 
 def leg(side: Side, client: str, clients: int, seconds: float, batch_records: int) -> Leg:
-    """Some clients at once, from a common start on."""
+    """Run several clients that start at the same time."""
     command = [sys.executable, "-m", "tests.bench.processes", "--client", client]
     command += ["--batch-records", str(batch_records)]
     started = [
@@ -155,7 +160,7 @@ def leg(side: Side, client: str, clients: int, seconds: float, batch_records: in
 
 
 def _checked(side: Side, client: str, clients: int, seconds: float, batch_records: int) -> Leg:
-    """A leg of which everything that was acknowledged is there."""
+    """Run the clients, and check that all acknowledged records are stored."""
     before = end_offsets(side)
     done = leg(side, client, clients, seconds, batch_records)
     written = end_offsets(side) - before
@@ -163,11 +168,11 @@ def _checked(side: Side, client: str, clients: int, seconds: float, batch_record
     return done
 
 
-# --- clients, each in a process of its own
+# --- clients, each in a separate process
 
 
 def produce(servers: str, seconds: float, batch_records: int) -> dict[str, float]:
-    """A batch of records to each partition, and the next one when it is acknowledged (acks=all)."""
+    """Write a batch of records to each partition, and the next one after its acknowledgment (acks=all)."""
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
     from kafka_compat.storage.records.records import Record, build_batch
@@ -185,7 +190,9 @@ def produce(servers: str, seconds: float, batch_records: int) -> dict[str, float
 
 
 def consume(servers: str, seconds: float, _: int) -> dict[str, float]:
-    """The beginning of each partition, and again when it has come; records are counted by their size."""
+    """Fetch the beginning of each partition repeatedly. The number of records is derived from the response
+    size.
+    """
     from uuid import UUID
 
     from kafka_compat.protocol.api_keys import ApiKey
@@ -200,7 +207,7 @@ def consume(servers: str, seconds: float, _: int) -> dict[str, float]:
         return _frame(ApiKey.FETCH, 11, fetch)
 
     done = _again_and_again(servers, "read", request, seconds)
-    assert done.answers_bytes > done.answers * _FETCH_BYTES // 2, "the answers are empty"
+    assert done.answers_bytes > done.answers * _FETCH_BYTES // 2, "a fetch response without records"
     return {"records": done.answers_bytes // _SIZE_BYTES, "began": done.began, "ended": done.ended}
 
 
@@ -213,7 +220,7 @@ def _frame(api: ApiKey, version: int, request: Any) -> bytes:
 
 
 class _Done(NamedTuple):
-    """What came back, and when, by a clock that all processes share."""
+    """The number of records and the start and end times, on a clock that all processes share."""
 
     answers: int
     answers_bytes: int
@@ -222,7 +229,7 @@ class _Done(NamedTuple):
 
 
 def _again_and_again(servers: str, topic: str, request: Callable[[int], bytes], seconds: float) -> _Done:
-    """A connection to the leader of each partition, with one request under way on each."""
+    """Keep one request in flight on a connection to each partition's leader."""
     from confluent_kafka.admin import AdminClient
 
     known = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=30)
@@ -258,7 +265,7 @@ def _again_and_again(servers: str, topic: str, request: Callable[[int], bytes], 
 
 
 def end_offsets(side: Side) -> int:
-    """How many records the brokers hold of what was written."""
+    """Return the total number of records in the topic."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": side.bootstrap_servers, "group.id": "bench"})
@@ -284,7 +291,7 @@ CLIENTS: Mapping[str, Callable[[str, float, int], dict[str, float]]] = {
 
 
 def compare(options: argparse.Namespace, tell: Callable[[str], None]) -> str:
-    """The table: several processes / one, median and range of the pairs."""
+    """Format the table of ratios (several processes / one): median and range of the pairs."""
     pairs, cores, seconds, count = options.pairs, options.cores, options.seconds, options.processes
     replicas, batch_records = options.replicas, options.batch_records
     results: dict[str, Pairs] = {}

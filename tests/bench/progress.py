@@ -1,4 +1,4 @@
-"""How far the benchmark is: a progress bar in a terminal, plain lines elsewhere, both on stderr."""
+"""Progress output of the benchmark on stderr: a progress bar in a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Progress:
-    """Counts steps; `step` is told before each with what it is."""
+    """Counts steps. Call `step` with a description before each step."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -33,7 +33,7 @@ class Progress:
             self._bar.start()
 
     def step(self, what: str) -> None:
-        """The step before this one is finished, and `what` begins."""
+        """Finish the previous step, and start the step `what`."""
         self._done += 1
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done - 1, description=what)

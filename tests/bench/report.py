@@ -1,4 +1,6 @@
-"""Ratios ours/genuine and their tables. A figure never stands alone: it means little on another machine."""
+"""Ratios of this broker to Apache Kafka, and their tables. Absolute figures are not reported alone, because
+they depend on the machine.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,20 @@ METRICS = {
     "p99_ms": "p99 latency",
     "cpu_seconds_per_million": "broker CPU per record",
 }
-"""Column by metric. More is better for throughput, less for all others."""
+"""Column titles by metric. Higher is better for throughput, lower for all others."""
 
 
 @dataclass(slots=True)
 class Leg:
-    """One run of a workload: what the client said, and what CPU time the broker took (0: there was none)."""
+    """One run of a workload: the client's measurement, and the broker's CPU time (0 if there is no
+    broker).
+    """
 
     measurement: Measurement
     cpu_seconds: float
 
     def figures(self) -> dict[str, float]:
-        """The metrics that this leg has, by METRICS' names."""
+        """Return the available metrics, with the names in METRICS."""
         found = {name: getattr(self.measurement, name, None) for name in METRICS}
         if self.cpu_seconds:
             found["cpu_seconds_per_million"] = self.cpu_seconds / self.measurement.records * 1e6
@@ -36,7 +40,7 @@ class Leg:
 
 @dataclass(slots=True)
 class Pairs:
-    """All pairs of one workload: metric → list of (ours, genuine)."""
+    """All pairs of one workload: maps each metric to a list of (ours, genuine)."""
 
     values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
@@ -45,19 +49,19 @@ class Pairs:
             self.values.setdefault(name, []).append((ours[name], genuine[name]))
 
     def ratios(self, metric: str) -> list[float]:
-        """ours/genuine of every pair; pairs where the genuine figure is 0 have no ratio."""
+        """Return ours/genuine for every pair. Pairs with a genuine figure of 0 are omitted."""
         return [ours / other for ours, other in self.values.get(metric, []) if other > 0]
 
 
 def cell(ratios: Sequence[float]) -> str:
-    """`median (lowest–highest)`, or a dash without any."""
+    """Format `median (lowest–highest)`, or a dash without any ratio."""
     if not ratios:
         return "–"
     return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
 
 def table(results: Mapping[str, Pairs], columns: Mapping[str, str], title: str) -> str:
-    """A table in plain text with one line per result that has any of the columns."""
+    """Format a plain text table, with one line for each result that has any of the columns."""
     shown = [name for name, pairs in results.items() if any(pairs.ratios(column) for column in columns)]
     rows = [["ratio", *columns.values()]]
     rows += [[name, *(cell(results[name].ratios(column)) for column in columns)] for name in shown]
@@ -68,7 +72,9 @@ def table(results: Mapping[str, Pairs], columns: Mapping[str, str], title: str) 
 
 
 def as_json(results: Mapping[str, Pairs]) -> dict[str, Any]:
-    """Result → metric → median, lowest and highest ratio, and the pairs (ours, genuine) behind them."""
+    """Map each result and metric to the median, lowest and highest ratio, and to the pairs (ours,
+    genuine).
+    """
     return {
         name: {
             metric: {

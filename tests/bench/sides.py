@@ -1,5 +1,5 @@
-"""The two sides that are compared, each one broker or a cluster of three, started the same way and asked the
-same things.
+"""The two compared sides, each a broker or a cluster of three, started in the same way and with the same
+requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _SETTINGS = {
     "log.segment.delete.delay.ms": "0",
     "auto.create.topics.enable": "false",
 }
-"""The same for both: a deleted topic's files go at once, so that every leg starts on an empty disk cache."""
+"""Settings of both sides: files of a deleted topic are removed at once, so that every run starts with an
+empty disk cache.
+"""
 
 
 CLUSTER_SIZE = 3
@@ -33,12 +35,12 @@ _START_TIMEOUT_S = 60
 
 
 class Side:
-    """One broker, or a cluster, under measurement. `label` says whose it is, for people."""
+    """A measured broker or cluster. `label` is its name in the output."""
 
     def __init__(
         self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka], tls_address: str | None = None
     ) -> None:
-        """`tls_address`: where measured clients go, if not where tools go."""
+        """`tls_address` is the address for measured clients, if it differs from the address for tools."""
         self.tls_address = tls_address
         self.label = label
         self.servers = servers
@@ -50,11 +52,11 @@ class Side:
 
     @property
     def client_address(self) -> str:
-        """As `address`, for the clients that are measured."""
+        """The address for measured clients."""
         return self.tls_address or self.address
 
     def start(self) -> None:
-        """Start all brokers and wait until they serve, and know each other and their controller."""
+        """Start all brokers, and wait until they serve requests and know each other and the controller."""
         for server in self.servers:
             server.launch()
         for server in self.servers:
@@ -62,7 +64,7 @@ class Side:
         wait_until(self.complete, _START_TIMEOUT_S, f"{self.label}: all brokers and a controller", 0.05)
 
     def complete(self) -> bool:
-        """Whether every broker knows every broker and the controller."""
+        """Return whether every broker knows all brokers and the controller."""
         for server in self.servers:
             known = metadata(server.port)
             if known is None or len(known.brokers) < len(self.servers):
@@ -76,11 +78,11 @@ class Side:
             server.stop()
 
     def cpu_seconds(self) -> float:
-        """CPU time of the brokers so far, with their ZooKeeper's when it serves them alone."""
+        """Return the CPU time of the brokers so far, including their ZooKeeper if only they use it."""
         return sum(server.cpu_seconds() for server in self._processes())
 
     def resident_bytes(self) -> int:
-        """Resident memory now, counted as `cpu_seconds`."""
+        """Return the current resident memory of the same processes as in `cpu_seconds`."""
         return sum(server.resident_bytes() for server in self._processes())
 
     def _processes(self) -> list[KafkaCompatBroker | GenuineKafka | ZooKeeper]:
@@ -92,7 +94,7 @@ class Side:
         return found
 
     def note_memory(self) -> None:
-        """Remember the peak memory seen under load."""
+        """Update the peak memory under load."""
         self.resident_bytes_loaded = max(self.resident_bytes_loaded, self.resident_bytes())
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -103,7 +105,7 @@ class Side:
         admin.create_topics([topic], request_timeout=20)[name].result(30)
 
     def delete_topic(self, name: str) -> None:
-        """Delete and wait until its folders are gone from the disk."""
+        """Delete a topic, and wait until its directories are deleted."""
         admin = self._admin()
         admin.delete_topics([name], request_timeout=20)[name].result(30)
 
@@ -119,7 +121,7 @@ class Side:
 
 
 def _environment(compiled: bool) -> dict[str, str]:
-    """Of a process that runs the form that scripts/compile makes, or the sources."""
+    """The environment of a process that runs the code compiled by scripts/compile, or the sources."""
     return {"PYTHONPATH": str(PROJECT / ".compiled"), "PYTHONSAFEPATH": "1"} if compiled else {}
 
 
@@ -130,14 +132,14 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
 
 
 def genuine(directory: Path, mode: str) -> Side:
-    """Apache Kafka 3.9.1 with the heap and the collector of its own start script."""
+    """Apache Kafka 3.9.1 with the heap size and the garbage collector of its start script."""
     return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP)])
 
 
 def tls_sides(
     authority: Authority, mode: str, *, compiled: bool
 ) -> tuple[Callable[[Path], Side], Callable[[Path], Side]]:
-    """Makers of both brokers with a listener for TLS beside the usual one, and one certificate."""
+    """Makers of both brokers with an additional TLS listener and the same certificate."""
     signed = authority.sign("bench")
 
     def with_tls(port: int, tls_address: str, *others: str) -> dict[str, str]:
@@ -170,7 +172,7 @@ def tls_sides(
 
 
 def before(directory: Path, checkout: Path) -> Side:
-    """This broker as another checkout of its sources has it."""
+    """This broker from a different checkout."""
     return Side("before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout)])
 
 
@@ -182,7 +184,7 @@ def our_cluster(
     *,
     compiled: bool = False,
 ) -> Side:
-    """Three processes of this broker, or of another checkout's, on that ZooKeeper."""
+    """Three processes of this broker, or of a different checkout's, on this ZooKeeper."""
     return Side(
         label,
         [
@@ -198,7 +200,7 @@ def our_cluster(
 
 
 def genuine_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
-    """Three processes of Apache Kafka 3.9.1 on that ZooKeeper."""
+    """Three processes of Apache Kafka 3.9.1 on this ZooKeeper."""
     return Side(
         "genuine",
         [
@@ -214,7 +216,7 @@ def genuine_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
 
 
 def _cluster_settings(broker_id: int, zookeeper: ZooKeeper, name: str) -> dict[str, str]:
-    """A busy machine must not end a session in the middle of a leg: so it is long."""
+    """Settings with a long session timeout, so that sessions do not expire on a busy machine."""
     return {
         **_SETTINGS,
         "broker.id": str(broker_id),
@@ -224,10 +226,10 @@ def _cluster_settings(broker_id: int, zookeeper: ZooKeeper, name: str) -> dict[s
 
 
 def start_and_time(side: Side) -> float:
-    """Start the broker; seconds from the start of its process to its first answer to ApiVersions. Of a
-    cluster: until every broker tells every broker and the controller.
+    """Start the side, and return the seconds from the start of its process to its first ApiVersions response.
+    For a cluster: until every broker lists all brokers and the controller.
 
-    What comes before (formatting KRaft's folder, starting ZooKeeper) is not counted.
+    Preparations (formatting KRaft's directory, starting ZooKeeper) are not included.
     """
     for server in side.servers:
         server.prepare()
@@ -247,7 +249,7 @@ def start_and_time(side: Side) -> float:
 
 
 def answers(port: int) -> bool:
-    """Whether ApiVersions is answered there."""
+    """Return whether a broker responds to ApiVersions on this port."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
@@ -257,8 +259,8 @@ def answers(port: int) -> bool:
 
 
 def compile_sources(checkout: Path) -> None:
-    """Have the bytecode of a checkout's sources as after an installation: it may forbid processes to write it
-    (PYTHONDONTWRITEBYTECODE), and each start would compile what was changed since.
+    """Compile the sources of a checkout to bytecode, as an installation does. With PYTHONDONTWRITEBYTECODE,
+    each start would otherwise compile changed files again.
     """
     line = [str(checkout / ".venv" / "bin" / "python"), "-m", "compileall", "-q"]
     folders = [name for name in ("kafka_compat", "storage", "coordination") if (checkout / name).is_dir()]
@@ -266,7 +268,7 @@ def compile_sources(checkout: Path) -> None:
 
 
 def prewarm_memory() -> None:
-    """Touch and free 1.5 GB: on virtual machines, memory that was not used lately is much slower."""
+    """Touch and free 1.5 GB: on virtual machines, memory that was not used recently is much slower."""
     with mmap.mmap(-1, _PREWARM_BYTES) as memory:
         pages = len(range(0, _PREWARM_BYTES, mmap.PAGESIZE))
         memory[:: mmap.PAGESIZE] = b"\1" * pages
@@ -277,5 +279,5 @@ def remove(directory: Path) -> None:
 
 
 def idle(seconds: float) -> None:
-    """Leave the machine alone for a while."""
-    time.sleep(seconds)  # nothing is to happen during this time
+    """Leave the machine idle."""
+    time.sleep(seconds)  # nothing runs during this time

@@ -1,4 +1,4 @@
-"""The benchmark's arithmetic, and one small run of it from end to end."""
+"""The benchmark's calculations, and a short end-to-end run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_table_has_a_line_per_workload_and_shows_only_ratios() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(not campaign.enabled(), reason="with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 def test_a_quick_run_prints_ratios() -> None:
     command = [str(PROJECT / "scripts" / "bench"), "--quick", "--json", "--only", "confluent-produce-100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580)

@@ -1,4 +1,4 @@
-"""What is measured: each workload runs one client against one broker and returns a Measurement."""
+"""The benchmark's workloads: each runs one client against one broker, and returns a Measurement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support import java
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _LEG_TIMEOUT_S = 180
 CLUSTER_PARTITIONS = 6
-"""Of each topic on three brokers, so that each leads two."""
+"""Partitions of each topic on three brokers, so that each broker leads two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run of a client: records per second; latencies in ms where the client tells them."""
+    """The result of a client run: records per second, and latencies in ms if the client reports them."""
 
     records: float
     throughput: float | None = None
@@ -31,13 +31,13 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A client with its record size.
+    """A client with a record size.
 
-    `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
-    `first_guess` is the count of records of the calibrating leg and `most` the highest count of any
-    leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the
-    records. `has_floor`: the client brings a broker that does next to nothing, and each pair runs against
-    that one, too (as the address `NO_BROKER`), which shows the least that any broker could reach.
+    `run(address, topic, records)` runs the client once. With `reads_existing`, it reads a topic that is
+    filled beforehand. `first_guess` is the number of records in the calibration run, and `most` the maximum
+    in any run; if both are equal, there is no calibration. `cluster`: run against three brokers, with three
+    replicas. `has_floor`: the client library has a minimal broker, and each pair also runs against that
+    broker (with the address `NO_BROKER`), as a lower bound for any broker.
     """
 
     name: str
@@ -59,10 +59,10 @@ def java_produce(
     per_second: int | None = None,
     settings: Path | None = None,
 ) -> Measurement:
-    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB), or
-    those of a file.
+    """Run Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB),
+    or with the settings in a file.
 
-    As fast as it can, or at a given rate: then there is no throughput to compare.
+    It sends as fast as possible, or at a given rate; then there is no throughput to compare.
     """
     more = ("--producer.config", str(settings)) if settings else ()
     text = _java(
@@ -83,7 +83,9 @@ def java_produce(
 
 
 def java_consume(address: str, topic: str, records: int, settings: Path | None = None) -> Measurement:
-    """Kafka 3.9.1's ConsumerPerformance; its rate while fetching, without the time of joining the group."""
+    """Run Kafka 3.9.1's ConsumerPerformance. The result is its fetch rate, without the time to join the
+    group.
+    """
     more = ("--consumer.config", str(settings)) if settings else ()
     text = _java(
         "kafka-consumer-perf-test",
@@ -98,7 +100,7 @@ def java_consume(address: str, topic: str, records: int, settings: Path | None =
 
 
 def java_latency(address: str, topic: str, records: int) -> Measurement:
-    """Kafka 3.9.1's EndToEndLatency with acks=all; only its mean is finer than a whole millisecond."""
+    """Run Kafka 3.9.1's EndToEndLatency with acks=all. Only its mean has a better resolution than 1 ms."""
     text = _java("kafka-e2e-latency", address, topic, str(records), "all", "100")
     mean = re.search(r"Avg latency: ([\d.]+) ms", text)
     if mean is None:
@@ -108,7 +110,7 @@ def java_latency(address: str, topic: str, records: int) -> Measurement:
 
 
 def python_client(client: str, address: str, topic: str, records: int, size_bytes: int) -> Measurement:
-    """One of tests/bench/clients.py in a process of its own."""
+    """Run a client of tests/bench/clients.py in a separate process."""
     arguments = [client, address, topic, str(records), str(size_bytes)]
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.clients", *arguments],
@@ -206,7 +208,7 @@ TLS_NAMES = (
 
 
 def tls_workloads(directory: Path, authority: Path) -> list[Workload]:
-    """Clients that speak TLS, and trust that authority."""
+    """Workloads of clients that use TLS and trust this authority."""
     settings = directory / "client.properties"
     settings.write_text(
         f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={authority}\n"

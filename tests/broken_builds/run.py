@@ -1,6 +1,5 @@
-"""Runs the broken builds, in a copy of the sources: `python -m tests.broken_builds.run` prints a table, and
-exits with 1 when a test does not notice.
-"""
+"""Run the broken builds in a copy of the sources: `python -m tests.broken_builds.run` prints a table, and
+exits with 1 if a test does not fail."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from tests.broken_builds.table import BROKEN_BUILDS, BrokenBuild
 PROJECT = Path(__file__).resolve().parent.parent.parent
 COPIED = ("kafka_compat", "storage", "coordination", "tests", "setup.cfg", "pyproject.toml")
 _FAILED = 1
-"""pytest's exit code when tests ran and some failed."""
+"""pytest's exit code if any test failed."""
 
 
 class Outcome(NamedTuple):
-    """What became of a broken build: `noticed` when its test, and not its start, failed."""
+    """The result of a broken build. `noticed` is true if its test failed, rather than failing to start."""
 
     build: BrokenBuild
     noticed: bool
@@ -31,16 +30,17 @@ class Outcome(NamedTuple):
 
 
 def broken(build: BrokenBuild, root: Path = PROJECT) -> str:
-    """The text of the file with its fault. Raises ValueError unless the right text is there exactly once."""
+    """Return the text of the file with the fault. Raises ValueError unless the correct text occurs exactly
+    once."""
     source = (root / build.file).read_text()
     found = source.count(build.right)
     if found != 1:
-        raise ValueError(f"{build.file} holds {build.right!r} {found} times")
+        raise ValueError(f"{build.file} contains {build.right!r} {found} times")
     return source.replace(build.right, build.wrong)
 
 
 def copy_sources(directory: Path) -> None:
-    """The sources and tests as they stand."""
+    """Copy the sources and tests of the working tree."""
     for name in COPIED:
         source = PROJECT / name
         if source.is_dir():
@@ -50,11 +50,11 @@ def copy_sources(directory: Path) -> None:
 
 
 def run(build: BrokenBuild, directory: Path) -> Outcome:
-    """Break the copy in `directory`, run the test there, and mend the copy."""
+    """Introduce the fault into the copy in `directory`, run the test there, and restore the copy."""
     file = directory / build.file
     right, stat = file.read_bytes(), file.stat()
     file.write_text(broken(build, directory))
-    # Compiled files are known by the time of their source, in seconds.
+    # Bytecode caches are invalidated by the source's modification time in seconds, so set a later time.
     os.utime(file, (stat.st_atime, stat.st_mtime + 10))
     begun = time.monotonic()
     try:
@@ -84,7 +84,7 @@ def main() -> int:
             print(f"{build.name}: {verdict} {build.test} ({outcome.duration_s:.1f} s)", flush=True)
             if not outcome.noticed:
                 print(outcome.output[-2000:])
-    print(f"{len(BROKEN_BUILDS) - unnoticed} of {len(BROKEN_BUILDS)} broken builds are noticed")
+    print(f"{len(BROKEN_BUILDS) - unnoticed} of {len(BROKEN_BUILDS)} broken builds are detected")
     return int(unnoticed > 0)
 
 

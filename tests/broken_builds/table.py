@@ -1,4 +1,4 @@
-"""Builds that are broken on purpose, each with the test that notices."""
+"""Deliberately broken builds, each with the test that detects it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 COORDINATORS = "tests/coordinator_runtime/"
 GROUPS = (
-    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_before_and_after_loading"
+    COORDINATORS + "test_group_state_matches_log.py::test_groups_have_the_same_state_before_and_after_loading"
 )
 TRANSACTIONS = (
     COORDINATORS
-    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_before_and_after_loading"
+    + "test_transaction_state_matches_log.py::test_transactions_have_the_same_state_before_and_after_loading"
 )
-FENCES = "tests/cluster/test_fences.py::"
+FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
@@ -20,7 +20,7 @@ TOKENS = "tests/security/tokens/"
 
 
 class BrokenBuild(NamedTuple):
-    """One change of the source, `right` to `wrong`, and the test that must fail by it."""
+    """A source change from `right` to `wrong`, and the test that must fail with it."""
 
     name: str
     file: str
@@ -259,34 +259,34 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "stores.SetData(path, model.encode_token(wanted), known.version)",
         "stores.SetData(path, model.encode_token(wanted))",
-        TOKENS + "test_keeper.py::test_a_broker_with_pending_notices_decides_by_the_store",
+        TOKENS + "test_token_store.py::test_a_broker_with_pending_notices_decides_by_the_store",
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",
         "kafka_compat/security/tokens/delegation_token.py",
         "if principal != token.owner and principal not in token.renewers:",
         "if not token.concerns(principal):",
-        TOKENS + "test_model.py::test_only_owner_and_renewers_can_change_a_token_within_its_limits",
+        TOKENS + "test_token_lifecycle.py::test_only_owner_and_renewers_can_change_a_token_within_its_limits",
     ),
     BrokenBuild(
         "the holder of a delegation token may ask for another",
         "kafka_compat/handlers/token_requests.py",
         'if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):',
         'if protocol == "PLAINTEXT":',
-        TOKENS + "test_lone.py::test_a_client_authenticated_by_a_token_cannot_create_tokens",
+        TOKENS + "test_standalone.py::test_a_client_authenticated_by_a_token_cannot_create_tokens",
     ),
     BrokenBuild(
         "a session outlives its delegation token",
         "kafka_compat/security/tokens/keeper.py",
         'TokenHolder("User", token.owner.name), token.expires_ms)',
         'TokenHolder("User", token.owner.name))',
-        TOKENS + "test_lone.py::test_a_session_expires_with_its_token_unless_the_token_is_renewed",
+        TOKENS + "test_standalone.py::test_a_session_expires_with_its_token_unless_the_token_is_renewed",
     ),
     BrokenBuild(
         "a broker's memory keeps a delegation token that another has removed",
         "kafka_compat/security/tokens/keeper.py",
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
-        TOKENS + "test_keeper.py::test_changes_on_one_broker_reach_the_others",
+        TOKENS + "test_token_store.py::test_changes_on_one_broker_reach_the_others",
     ),
 )

@@ -1,7 +1,6 @@
-"""The tests of replication can fail: in each build that is broken on purpose, a named one does.
+"""Deliberately broken builds: for each, a named replication test must fail.
 
-Every day it is only checked that the faults still apply to the sources; `--campaign` runs them.
-"""
+Normal runs check only that the faults still apply to the sources; `--campaign` runs the broken builds."""
 
 from __future__ import annotations
 

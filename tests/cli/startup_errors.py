@@ -12,7 +12,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def refusal(*arguments: str) -> str:
-    """The one message of a serve that exits with 2."""
+    """Run serve, which must exit with 2, and return its error message."""
     result = subprocess.run(
         [sys.executable, "-m", "kafka_compat", "serve", *arguments],
         capture_output=True,
@@ -29,7 +29,7 @@ def refusal(*arguments: str) -> str:
 
 
 def api_versions_error(port: int) -> int:
-    """Ask for ApiVersions version 0; the error code that comes back."""
+    """Send ApiVersions version 0, and return the error code of the response."""
     body = struct.pack(">hhih", 18, 0, 7, -1)
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(struct.pack(">i", len(body)) + body)

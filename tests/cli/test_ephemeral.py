@@ -1,4 +1,4 @@
-"""`serve --ephemeral`, `--stop-at-eof` and `--json`: for whoever starts a broker for a while."""
+"""The options `--ephemeral`, `--stop-at-eof` and `--json` of serve, for short-lived brokers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def serve(*arguments: str) -> subprocess.Popen[str]:
 
 
 def told(process: subprocess.Popen[str]) -> list[dict[str, object]]:
-    """What its line of JSON says of its brokers."""
+    """Return the brokers listed in its line of JSON."""
     assert process.stdout is not None
     found: list[dict[str, object]] = json.loads(process.stdout.readline())["brokers"]
     return found
@@ -63,8 +63,8 @@ def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: 
         process.stdout.readline()
         process.stdin.close()
         assert process.wait(20) == 0
-    # The processes of --processes end by themselves, and may yet write.
-    wait_until(lambda: list(temporary.iterdir()) == [], 20, "the folder is gone")
+    # The child processes of --processes exit on their own, and may still be writing.
+    wait_until(lambda: list(temporary.iterdir()) == [], 20, "deletion of the temporary directory")
 
 
 def test_with_stop_at_eof_data_is_kept_after_a_signal(temporary: Path) -> None:

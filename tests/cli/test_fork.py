@@ -1,4 +1,4 @@
-"""kafka-compat fork: topics of a broker that runs, folders of one that does not."""
+"""`kafka-compat fork`: topics of a running broker, and log directories of a stopped one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_data_directory_of_a_stopped_broker_is_forked(tmp_path: Path, killed: 
             broker.stop()
         result = run_kafka_compat(*arguments, "--json")
         assert result.returncode == 0, result.stderr
-        # With those of __consumer_offsets.
+        # The count includes the partitions of __consumer_offsets.
         assert json.loads(result.stdout)["logs"] == 51
         assert [path for path in other.log_dir.glob("t-*/*.log") if os.stat(path).st_nlink == 2]
         broker.start()

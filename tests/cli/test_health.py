@@ -1,4 +1,4 @@
-"""kafka-compat health: the exit code says whether the broker of the settings answers."""
+"""`kafka-compat health`: the exit code reports whether the configured broker responds."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""kafka-compat security init: what it makes, for whom, and what it leaves alone."""
+"""`kafka-compat security init`: the files it creates, and the existing files it keeps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLIENT_FILES = {
 
 
 def init(folder: Path, *arguments: str, code: int = 0) -> str:
-    """What it says, on stdout or, where it refuses, on stderr."""
+    """Run the command, and return its stdout, or its stderr if `code` is not 0."""
     ran = run_kafka_compat("security", "init", str(folder), *arguments)
     assert ran.returncode == code, ran.stdout + ran.stderr
     return ran.stderr if code else ran.stdout
@@ -75,7 +75,7 @@ def test_the_generated_broker_settings_are_valid(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     init(folder, "--port", "19093")
     config = load([str(folder / "server.properties")])
-    assert set(config.unknown) <= {"super.users"}, "that one is the authorizer's"
+    assert set(config.unknown) <= {"super.users"}, "only the authorizer reads this setting"
     (listener,) = config.listeners
     assert (listener.security_protocol, listener.host, listener.port) == ("SASL_SSL", "127.0.0.1", 19093)
     assert config.advertised_listeners == {"SASL_SSL": ("localhost", 19093)}
@@ -130,7 +130,7 @@ def test_existing_files_are_kept_unless_replacement_is_requested(tmp_path: Path)
     after = contents(tmp_path)
     assert after.pop("own") == b"mine"
     assert after.keys() == before.keys()
-    # What does not differ has nothing in it that was made anew.
+    # Every file was generated again, so no file is unchanged.
     assert {name for name in before if before[name] == after[name]} == set()
 
 

@@ -1,5 +1,4 @@
-"""What a person meets who types `kafka-compat serve`: one line when it is ready, one message when it
-cannot."""
+"""`kafka-compat serve` in a terminal: one line when the broker is ready, one message if startup fails."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tests.cli.startup_errors import PROJECT, api_versions_error, refusal
 
 
 class Running:
-    """A broker in the foreground of a process, with its ready line."""
+    """A broker running in the foreground of a process, after its ready line."""
 
     def __init__(
         self, *arguments: str, launcher: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
@@ -41,7 +40,7 @@ class Running:
         return int(self.ready_line.partition(", data in")[0].rpartition(":")[2])
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Exit code and what was said on standard error."""
+        """Stop the process, and return its exit code and stderr."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=20)
         return self.process.returncode, errors
@@ -176,7 +175,7 @@ def test_environment_settings_apply_if_enabled_and_topics_exist_when_ready(
     assert other.ready_line.startswith("Broker 1 ready")
 
 
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux tells the limits of another process")
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has prlimit")
 def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     low = ("sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh")

@@ -1,4 +1,4 @@
-"""What is said to somebody who mistypes: a command, a flag, a setting."""
+"""Suggestions for misspelled commands, flags and settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.tools.registry import TOOLS
 from tests.support.servers import PROJECT, StartBroker, run_kafka_compat
 
 
@@ -30,8 +31,18 @@ def test_misspelled_commands_and_flags_get_a_suggestion(line: str, told: str) ->
     assert ran.stderr.count("did you mean") == told.count("did you mean")
 
 
+def test_the_help_lists_kafkas_own_commands() -> None:
+    told = " ".join(run_kafka_compat("--help").stdout.split())
+    assert all(command in told for command in TOOLS) and "kafka-compat topics" in told
+
+
+def test_the_help_of_processes_tells_which_http_ports_are_used() -> None:
+    told = " ".join(run_kafka_compat("serve", "--help").stdout.split())
+    assert "the HTTP listener's port and the following ones" in told
+
+
 def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> None:
-    """A file, the environment, the command line: it is a warning, and the broker serves."""
+    """In a file, the environment or on the command line, a misspelled setting causes only a warning."""
     file = tmp_path / "server.properties"
     file.write_text("num.partitons=3\n")
     command = [sys.executable, "-m", "kafka_compat", "serve", str(file), "--env", "--port=0", "--ephemeral"]

@@ -1,4 +1,4 @@
-"""Client settings of the Java client that this client reads, and the errors in them that it reports."""
+"""The Java client settings that this client accepts, and the errors it reports for them."""
 
 from __future__ import annotations
 

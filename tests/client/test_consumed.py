@@ -1,4 +1,4 @@
-"""The records that a consumer gets from the content of a fetch response."""
+"""Records returned by a consumer for a given fetch response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a group member, and the assignors, without a broker."""
+"""The state of a group member and the partition assignors, without a broker."""
 
 from __future__ import annotations
 

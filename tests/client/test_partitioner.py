@@ -1,4 +1,4 @@
-"""The partitioner of the client chooses the same partitions as other clients."""
+"""The client's partitioner, which must choose the same partitions as other clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_keys_hash_as_in_kafka_python(key: bytes) -> None:
 
 
 def test_a_key_maps_to_the_same_partition_as_in_kafkas_producer() -> None:
-    # UtilsTest.testMurmur2 in Apache Kafka has these hashes, as signed numbers.
+    # Signed hashes from UtilsTest.testMurmur2 in Apache Kafka.
     hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
     for key, signed in hashes.items():
         assert partition_of(key, 7) == (signed & 0x7FFFFFFF) % 7

@@ -1,7 +1,7 @@
-"""Two lanes for every client: the same program once on our broker and once on genuine Kafka 3.9.1.
+"""Two lanes for every client: the same program on this broker and on Apache Kafka 3.9.1.
 
-With `--bootstrap ADDRESS` there is one, on the brokers that serve there: then the scenarios' own expectations
-must hold.
+With `--bootstrap ADDRESS`, there is one lane, on the brokers at that address; then only the assertions of the
+scenarios are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The client program in Go (tests/clients/go), compiled on first use and kept in the cache."""
+"""The Go client program (tests/clients/go), compiled on first use and cached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _SOURCES = Path(__file__).resolve().parent / "go"
 
 @functools.cache
 def go_driver() -> Path:
-    """The program. Skips the test where there is no Go; raises RuntimeError when it cannot be compiled."""
+    """Return the path of the program. Skips the test if Go is not installed. Raises RuntimeError if
+    compilation fails.
+    """
     sources = sorted([*_SOURCES.glob("*.go"), *_SOURCES.glob("go.*")])
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     program = kafka_jars.cache_directory() / "client-drivers" / f"go-{digest}"
@@ -33,6 +35,6 @@ def go_driver() -> Path:
         command, cwd=_SOURCES, env={**os.environ, "CGO_ENABLED": "0"}, capture_output=True, text=True
     )
     if run.returncode != 0:
-        raise RuntimeError(f"Go could not compile {_SOURCES}:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(f"compiling {_SOURCES} failed:\n{run.stdout}{run.stderr}")
     partial.rename(program)
     return program

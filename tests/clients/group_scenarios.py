@@ -1,4 +1,4 @@
-"""What a user does with groups of consumers, as the rest of scenarios.py."""
+"""Scenarios with consumer groups; see scenarios.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SESSION_TIMEOUT_MS = 1500
 
 
 class _Group:
-    """A group whose members live in one or several programs of a lane."""
+    """A group whose members run in one or several programs of a lane."""
 
     def __init__(self, lane: Lane, topics: list[str], **settings: Any) -> None:
         self.lane, self.topics, self.settings = lane, topics, settings
@@ -34,17 +34,17 @@ class _Group:
         return self.programs[member].call("member_state", member=f"{self.name}-{member}")
 
     def commit_all(self, topic: str, partitions: int, offset: int) -> None:
-        """Let the members commit what they have read until the group stands at `offset` everywhere."""
+        """Commit the members' positions until the group has committed `offset` for every partition."""
 
         def done() -> bool:
             for member, program in self.programs.items():
                 code = program.code("member_commit", member=f"{self.name}-{member}")
-                assert code in (0, 22, 25, 27), f"commit: error {code}"  # a rebalance may be under way
+                assert code in (0, 22, 25, 27), f"commit: error {code}"  # a rebalance may be in progress
             place = {"group": self.name, "topic": topic, "partitions": list(range(partitions))}
             committed = self.lane.program.call("committed", **place)["committed"]
             return all(hit is not None and hit[0] == offset for hit in committed.values())
 
-        wait_until(done, 20, f"{self.name} has committed everything", interval_s=0.2)
+        wait_until(done, 20, f"commits of {self.name}", interval_s=0.2)
 
     def leave(self, member: str) -> None:
         self.gone += self.state(member)["received"]
@@ -55,11 +55,13 @@ class _Group:
         self.programs.pop(member).kill()
 
     def received(self) -> list[list[Any]]:
-        """Every (topic, partition, offset) that any member got, also those who are gone."""
+        """Return (topic, partition, offset) of all records received by current and former members."""
         return self.gone + [place for member in self.programs for place in self.state(member)["received"]]
 
     def shares(self) -> list[int]:
-        """How many partitions each member holds; empty while one partition is held twice."""
+        """Return the number of partitions of each member, or an empty list while two members have the same
+        partition.
+        """
         held = [self.state(member)["assignment"] for member in self.programs]
         every = [tuple(part) for assignment in held for part in assignment]
         return sorted(len(assignment) for assignment in held) if len(set(every)) == len(every) else []
@@ -111,23 +113,27 @@ def _group_life(lane: Lane, strategy: str) -> Observations:
     follower.join("fourth")
     follower.await_received(6)
     resumed = sorted([partition, offset] for _, partition, offset in follower.received())
-    assert resumed == [[partition, 10] for partition in range(6)], "resumes exactly after the commits"
+    assert resumed == [[partition, 10] for partition in range(6)], (
+        "the group must resume at the committed offsets"
+    )
     follower.leave("fourth")
     return {"resumed": resumed, "described": described}
 
 
 def group_life(lane: Lane) -> Observations:
-    """Members join, leave, and die; each partition has one owner; a successor resumes at the commits."""
+    """Members join, leave and die. Each partition has one owner, and its next owner resumes at the committed
+    offset.
+    """
     return _group_life(lane, "range")
 
 
 def cooperative_group_life(lane: Lane) -> Observations:
-    """The same with cooperative rebalances."""
+    """Like `group_life`, but with cooperative rebalancing."""
     return _group_life(lane, "cooperative-sticky")
 
 
 def round_robin_over_two_topics(lane: Lane) -> Observations:
-    """A group of two on two topics; a topic's new partitions reach the group."""
+    """A group with two members on two topics. Partitions that are added to a topic are assigned."""
     topics = [lane.topic(3), lane.topic(1)]
     group = _Group(lane, topics, strategy="roundrobin")
     group.join("first")
@@ -139,8 +145,8 @@ def round_robin_over_two_topics(lane: Lane) -> Observations:
     for topic in topics:
         lane.program.call("produce", topic=topic, records=numbered(12, 3 if topic == topics[0] else 1))
     group.await_received(24)
-    # Each once: a member that learns late of the new partitions starts one more rebalance, and since nobody
-    # commits here, what was read before it is read again.
+    # Ignore duplicates: a member that discovers the new partitions late triggers another rebalance, and
+    # without commits, records are read again.
     received = sorted(
         {(topics.index(topic), partition, offset) for topic, partition, offset in group.received()}
     )
@@ -150,7 +156,7 @@ def round_robin_over_two_topics(lane: Lane) -> Observations:
 
 
 def static_member(lane: Lane) -> Observations:
-    """A static member that is back before its session ends finds its partitions without a rebalance."""
+    """A static member that returns before its session expires gets its partitions without a rebalance."""
     topic = lane.topic(4)
     group = _Group(lane, [topic], session_timeout_ms=20_000)
     elsewhere = lane.new_program()
@@ -174,7 +180,7 @@ def static_member(lane: Lane) -> Observations:
 
 
 def group_admin(lane: Lane) -> Observations:
-    """Groups are listed, described with their members, and deleted once they are empty."""
+    """List and describe groups with their members, and delete empty groups."""
     topic = lane.topic(2)
     lane.program.call("produce", topic=topic, records=numbered(4, 2))
     group = _Group(lane, [topic])

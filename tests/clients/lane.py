@@ -1,4 +1,4 @@
-"""One broker with one client on it, and what scenarios do with both."""
+"""One broker with one client, and operations for the scenarios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tests.clients.programs import ClientProgram
 
 START_MS = int(time.time()) * 1000 - 3_600_000
-"""Timestamp of the first record of every scenario: an hour ago, so that no retention touches it."""
+"""Timestamp of the first record in every scenario: an hour ago, so that retention does not delete it."""
 
 Observations = dict[str, Any]
 Record = dict[str, Any]
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 @dataclass
 class Lane:
-    """One broker with one client program on it."""
+    """One broker with one client program."""
 
     bootstrap: str
     program: ClientProgram
@@ -29,11 +29,11 @@ class Lane:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def fresh(self, what: str) -> str:
-        """A name that nobody used before, the same in both lanes."""
+        """Return a new name, the same in both lanes."""
         return f"{what}-{self.run}-{next(self._numbers)}"
 
     def topic(self, partitions: int = 1, **configs: str) -> str:
-        """A new topic; dots in config names are written as underscores."""
+        """Create a topic, and return its name. Underscores in config names stand for dots."""
         name = self.fresh("topic")
         given = {setting.replace("_", "."): value for setting, value in configs.items()}
         self.make_topic(name, partitions, given)
@@ -44,7 +44,9 @@ class Lane:
 
 
 def attempted(scenario: Callable[[Lane], Observations], lane: Lane) -> Observations:
-    """What the scenario observed; tried again only with a client that is known to stall by itself."""
+    """Run the scenario, and return its observations. It is retried only for clients that are known to
+    stall.
+    """
     for _ in range(lane.program.kind.attempts - 1):
         try:
             return scenario(lane)
@@ -54,7 +56,7 @@ def attempted(scenario: Callable[[Lane], Observations], lane: Lane) -> Observati
 
 
 def numbered(count: int, partitions: int = 1, *, size_bytes: int = 0) -> list[Record]:
-    """`count` records spread over the partitions, a second apart."""
+    """Return `count` records spread over the partitions, with timestamps one second apart."""
     return [
         {
             "partition": number % partitions,

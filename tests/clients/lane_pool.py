@@ -1,4 +1,4 @@
-"""The lanes of the client that is under test, and the topics that the clients use."""
+"""The lanes of the client under test, and the creation of topics."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.process import wait_until
 
 @dataclass(frozen=True)
 class Brokers:
-    """The addresses of the two brokers that every comparison asks."""
+    """The addresses of the two compared brokers."""
 
     ours: str
     genuine: str
 
 
 class Topics:
-    """Creates topics for clients that cannot, and waits until the broker serves them."""
+    """Creates topics for clients without an admin API, and waits until the broker serves them."""
 
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -36,11 +36,11 @@ class Topics:
             found = self._admin.list_topics(timeout=10).topics.get(name)
             return found is not None and len(found.partitions) == partitions and found.error is None
 
-        wait_until(served, 10, f"topic {name} is served")
+        wait_until(served, 10, f"topic {name}")
 
 
 class LanePool:
-    """Keeps the two lanes of one client open until another client's turn comes."""
+    """Keeps the lanes of one client open until lanes for a different client are requested."""
 
     def __init__(self, addresses: Mapping[str, str], folder: Path) -> None:
         self._addresses = addresses
@@ -51,7 +51,9 @@ class LanePool:
         self._started: list[ClientProgram] = []
 
     def lanes(self, kind: ClientKind) -> list[Lane]:
-        """One on our broker, one on genuine Kafka; with --bootstrap only the one on the given brokers."""
+        """Return the lanes on this broker and on Apache Kafka, or with --bootstrap only the one on the given
+        brokers.
+        """
         if not self._lanes or kind != self._kind:
             self.close()
             self._kind = kind

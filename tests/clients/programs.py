@@ -1,4 +1,4 @@
-"""The client programs under test, each a process behind the line protocol of drivers/channel.py."""
+"""The client programs under test. Each is a process behind the line protocol of drivers/channel.py."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NODE_SOURCES = Path(__file__).resolve().parent / "node"
 
 @dataclass(frozen=True)
 class ClientKind:
-    """One client library in one version, and what it can do.
+    """A version of a client library, and its features.
 
-    `features`: of headers, null_headers (header values may be null), timestamps, idempotent, topic_admin,
-    group_admin, delete_group, static (group.instance.id), cooperative (assignor), max_timestamp,
+    `features` contains some of: headers, null_headers (header values may be null), timestamps, idempotent,
+    topic_admin, group_admin, delete_group, static (group.instance.id), cooperative (assignor), max_timestamp,
     transactions.
     """
 
@@ -42,14 +42,16 @@ class ClientKind:
     go_library: str | None = None
     node_program: str | None = None
     everyday: bool = True
-    """Whether it runs every scenario every day; else most of them in campaigns only."""
+    """Whether the client runs every scenario daily. Other clients run most scenarios in campaigns only."""
     patience_s: float = 40
-    """How long a group may take to settle before the scenario has failed."""
+    """Maximum time in seconds for a rebalance."""
     attempts: int = 1
-    """How often a scenario may be tried."""
+    """Maximum number of attempts for a scenario."""
 
     def command(self) -> list[str]:
-        """The command line of the program (on first use: compiles Java and Go, fetches for Node)."""
+        """Return the command line of the program. On first use, compiles Java and Go, and downloads Node
+        packages.
+        """
         if self.python_module is not None:
             return [sys.executable, "-m", self.python_module]
         if self.go_library is not None:
@@ -77,10 +79,10 @@ CLIENTS = {
             _ALL_CODECS,
             (_RECORDS_OF_TODAY - {"null_headers"}) | _FULL_ADMIN | {"static", "cooperative"} | _EXACTLY_ONCE,
             python_module="tests.clients.drivers.kafka_python",
-            # One rebalance in twenty or so, with genuine Kafka too, its poll() waits for ever after the
-            # answer to SyncGroup has come: a wake-up lost between its I/O loop and the caller's thread.
-            # Over TLS group_life stalled in 4 runs of 20 here and in 3 of 20 with genuine Kafka; the sockets
-            # of neither side held anything that was not yet sent or read.
+            # In about one rebalance in twenty, also with Apache Kafka, its poll() never returns after the
+            # SyncGroup response has arrived: a wake-up between its I/O loop and the caller's thread is lost.
+            # Over TLS, group_life stalled in 4 of 20 runs with this broker and in 3 of 20 with Apache Kafka;
+            # neither side's sockets had unsent or unread data.
             patience_s=12,
             attempts=3,
         ),
@@ -141,11 +143,11 @@ CLIENTS = {
         ClientKind(
             "sarama",
             _ALL_CODECS,
-            # It asks for offsets with version 6 at most, which knows no largest timestamp.
+            # It supports ListOffsets up to version 6, which has no max timestamp.
             _RECORDS_OF_TODAY | (_FULL_ADMIN - {"max_timestamp"}) | {"static", "cooperative"} | _EXACTLY_ONCE,
             go_library="sarama",
             everyday=False,
-            # Its cooperative rebalances take up to half a minute, with genuine Kafka too.
+            # Its cooperative rebalances take up to half a minute, with Apache Kafka too.
             patience_s=60,
         ),
         ClientKind(
@@ -158,10 +160,10 @@ CLIENTS = {
         ),
         ClientKind(
             "kafkajs",
-            # lz4 and zstd are others' modules of native code, which nobody has brought to today's Node.js.
+            # lz4 and zstd need native third-party modules that do not support current versions of Node.js.
             ("none", "gzip", "snappy"),
-            # Its header values are never null; of the assignors it has roundrobin alone, in whose place the
-            # scenarios' "range" is taken; static members and timestamp -3 are unknown to it.
+            # It has no null header values, no static members and no timestamp -3. Its only assignor is
+            # roundrobin, which replaces "range" in the scenarios.
             (_RECORDS_OF_TODAY - {"null_headers"}) | (_FULL_ADMIN - {"max_timestamp"}) | _EXACTLY_ONCE,
             node_program="main.js",
             everyday=False,
@@ -171,7 +173,9 @@ CLIENTS = {
 
 
 class ClientError(AssertionError):
-    """The client reported a failure; `code` is Kafka's error code, or -1000 when it failed without one."""
+    """A failure reported by the client. `code` is Kafka's error code, or -1000 if the client failed without
+    one.
+    """
 
     def __init__(self, verb: str, code: int, message: str) -> None:
         super().__init__(f"{verb}: error {code}: {message}")
@@ -179,12 +183,12 @@ class ClientError(AssertionError):
 
 
 class ClientProgram:
-    """One running client process, bound to one broker. Calls block until the client has answered."""
+    """A running client process, connected to one broker. Calls block until the client responds."""
 
     def __init__(
         self, kind: ClientKind, bootstrap: str, log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        """`environment` is what the program finds in its own beside what there is."""
+        """`environment` contains additional environment variables for the program."""
         self.kind = kind
         self._bootstrap = bootstrap
         self._log = open(log, "ab")  # noqa: SIM115 - closed with the process
@@ -200,7 +204,7 @@ class ClientProgram:
         )
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        """The answer as it came, errors included."""
+        """Return the client's response, including error responses."""
         stdin, stdout = self._child.stdin, self._child.stdout
         assert stdin is not None and stdout is not None
         request = {"do": verb, "bootstrap": self._bootstrap, **arguments}
@@ -210,23 +214,23 @@ class ClientProgram:
         stdin.flush()
         line = stdout.readline()
         if not line:
-            raise AssertionError(f"{self.kind.name} died; its output is in {self._log.name}")
+            raise AssertionError(f"{self.kind.name} exited unexpectedly; its output is in {self._log.name}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def call(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        """The answer. Raises ClientError when the client failed."""
+        """Return the client's response. Raises ClientError if the client reports a failure."""
         answer = self.ask(verb, **arguments)
         if "error" in answer:
             raise ClientError(verb, answer["error"], answer.get("message", ""))
         return answer
 
     def code(self, verb: str, **arguments: Any) -> int:
-        """Kafka's error code of a call that is expected to fail; 0 when it did not."""
+        """Return Kafka's error code of a call that is expected to fail, or 0 if it succeeded."""
         return int(self.ask(verb, **arguments).get("error", 0))
 
     def kill(self) -> None:
-        """kill -9: its members vanish without a word to the broker."""
+        """Kill the process with kill -9, so that its members do not leave the group."""
         self._child.kill()
         self._end()
 
@@ -248,7 +252,9 @@ class ClientProgram:
 
 
 def java_command(program: str, version: str, folders: tuple[str, ...]) -> list[str]:
-    """The command line of a program of tests/clients/java, compiled against that version of Kafka's jars."""
+    """Return the command line of a program in tests/clients/java, compiled against this version of Kafka's
+    jars.
+    """
     class_path = f"{_compiled(version, folders)}:{kafka_jars.class_path(version)}"
     quick_start = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     log4j = f"-Dlog4j.configuration={java._log4j_file().as_uri()}"
@@ -262,7 +268,7 @@ def _sources(place: str) -> list[Path]:
 
 @functools.cache
 def _compiled(version: str, folders: tuple[str, ...]) -> Path:
-    """The folder with the driver's classes, compiled against that version's jar and kept in the cache."""
+    """Compile the driver against this version's jars. Return the cached directory with its classes."""
     sources = sorted(source for folder in folders for source in _sources(folder))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = kafka_jars.cache_directory() / "client-drivers" / f"{version}-{digest}"
@@ -281,7 +287,7 @@ def _compiled(version: str, folders: tuple[str, ...]) -> Path:
         try:
             partial.rename(classes)
         except OSError:
-            # Another run of the tests was first.
+            # A concurrent test run has created the directory.
             shutil.rmtree(partial)
             if not classes.is_dir():
                 raise

@@ -1,9 +1,8 @@
-"""What a user does with a client, told once for all clients and both brokers.
+"""Scenarios of client usage, shared by all clients and both brokers.
 
-A scenario drives a client program, asserts what must hold on any Kafka broker, and returns what it observed,
-free of ids and of the current time: test_matrix.py compares these observations between our broker and genuine
-Kafka.
-`NEEDS` names the client features without which a scenario makes no sense.
+A scenario drives a client program, asserts what must hold on any Kafka broker, and returns its observations,
+without ids and current times. test_matrix.py compares the observations on this broker with those on Apache
+Kafka. `NEEDS` maps each scenario to the client features that it requires.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.support.process import wait_until
 
 
 def produce_and_consume(lane: Lane) -> Observations:
-    """Keys, values, nulls, empty values, any bytes, headers and timestamps come back as they were sent."""
+    """Keys, values, nulls, empty values, arbitrary bytes, headers and timestamps are returned as sent."""
     topic = lane.topic(3)
     every_byte = bytes(range(256)).decode("latin-1")
     records = [
@@ -45,7 +44,7 @@ def produce_and_consume(lane: Lane) -> Observations:
         (match,) = (one for one in found if (one["partition"], one["offset"]) == (partition, offset))
         assert (match["key"], match["value"]) == (record["key"], record["value"])
         if lane.has("timestamps"):
-            # Not every client tells whose time it is.
+            # Some clients do not report the timestamp type.
             assert (match["timestamp"], match.get("timestamp_type", 0)) == (record["timestamp"], 0)
         if lane.has("headers"):
             assert match["headers"] == record.get("headers", [])
@@ -53,7 +52,9 @@ def produce_and_consume(lane: Lane) -> Observations:
 
 
 def default_partitioner(lane: Lane) -> Observations:
-    """Records with keys go where the client's partitioner says, and the metadata names all partitions."""
+    """The client's partitioner selects the partitions of keyed records, from all partitions in the
+    metadata.
+    """
     topic = lane.topic(5)
     records = [{"key": f"customer-{number}", "value": "x"} for number in range(40)]
     sent = lane.program.call("produce", topic=topic, records=records)["results"]
@@ -62,7 +63,7 @@ def default_partitioner(lane: Lane) -> Observations:
 
 
 def codecs(lane: Lane) -> Observations:
-    """Every codec that the client has, read back by the client itself."""
+    """The client reads back records in each of its codecs."""
     observed = {}
     for codec in lane.program.kind.codecs:
         topic = lane.topic(2)
@@ -76,7 +77,7 @@ def codecs(lane: Lane) -> Observations:
 
 
 def acknowledgements(lane: Lane) -> Observations:
-    """acks 0, 1 and all: the records arrive; only acks=0 knows no offset."""
+    """Records with acks 0, 1 and all are stored. With acks=0, the client gets no offset."""
     topic = lane.topic()
     for acks in ("0", "1", "all"):
         lane.program.call("produce", topic=topic, records=numbered(5), acks=acks)
@@ -88,7 +89,7 @@ def acknowledgements(lane: Lane) -> Observations:
 
 
 def idempotent_producer(lane: Lane) -> Observations:
-    """An idempotent producer's records are stored once, and a read_committed consumer sees them."""
+    """An idempotent producer's records are stored once, and a read_committed consumer receives them."""
     topic = lane.topic(2)
     sent = lane.program.call("produce", topic=topic, records=numbered(200, 2), idempotent=True)["results"]
     found = read(lane, topic, 2, 200, isolation="read_committed")
@@ -97,8 +98,8 @@ def idempotent_producer(lane: Lane) -> Observations:
 
 
 def transactions(lane: Lane) -> Observations:
-    """What is committed is for all to see, what is open or aborted for readers of everything alone; of two
-    producers with one id the older is fenced.
+    """Committed records are visible to all consumers; open and aborted ones only to read_uncommitted
+    consumers. Of two producers with the same transactional id, the older one is fenced.
     """
     topic = lane.topic(2)
     call = lane.program.call
@@ -127,7 +128,9 @@ def transactions(lane: Lane) -> Observations:
 
 
 def large_records(lane: Lane) -> Observations:
-    """A record of 1 MB passes; larger than max.message.bytes is refused with error 10, and nothing breaks."""
+    """A record of 1 MB is accepted. A record above max.message.bytes is rejected with error 10, and the
+    producer remains usable.
+    """
     topic = lane.topic()
     megabyte = {"partition": 0, "key": "big", "value": "m" * 1_000_000, "timestamp": START_MS}
     sent = lane.program.call("produce", topic=topic, records=[megabyte])["results"]
@@ -150,7 +153,9 @@ def large_records(lane: Lane) -> Observations:
 
 
 def offsets_by_timestamp(lane: Lane) -> Observations:
-    """The first record at or after a time; nothing after the last; earliest and latest."""
+    """Look up the first record at or after a timestamp, timestamps after the last record, and the earliest
+    and latest offsets.
+    """
     topic = lane.topic(2)
     lane.program.call("produce", topic=topic, records=numbered(20, 2))
     observed: Observations = {}
@@ -177,7 +182,7 @@ def first_and_last_offsets(lane: Lane) -> Observations:
 
 
 def positions(lane: Lane) -> Observations:
-    """Reading from the middle of a batch, from the end, and from outside the log with each reset policy."""
+    """Read from the middle of a batch, from the end, and from outside of the log with each reset policy."""
     topic = lane.topic()
     lane.program.call("produce", topic=topic, records=numbered(10))
     middle = read(lane, topic, 1, 6, start=4)
@@ -191,7 +196,7 @@ def positions(lane: Lane) -> Observations:
 
 
 def automatic_topic(lane: Lane) -> Observations:
-    """A topic that does not exist is created by the first record for it."""
+    """The first record for a nonexistent topic creates the topic."""
     topic = lane.fresh("automatic")
     sent = lane.program.call("produce", topic=topic, records=[{"key": "k", "value": "v"}])["results"]
     assert sent == [[0, 0]]
@@ -200,7 +205,9 @@ def automatic_topic(lane: Lane) -> Observations:
 
 
 def commits(lane: Lane) -> Observations:
-    """Offsets and their metadata are kept per group; metadata beyond 4,096 bytes is refused with error 12."""
+    """Offsets and their metadata are stored per group. Metadata above 4,096 bytes is rejected with
+    error 12.
+    """
     topic, group = lane.topic(3), lane.fresh("group")
     lane.program.call("produce", topic=topic, records=numbered(9, 3))
     place = {"group": group, "topic": topic}
@@ -217,7 +224,7 @@ def commits(lane: Lane) -> Observations:
 
 
 def topic_admin(lane: Lane) -> Observations:
-    """Topics are created, described, changed and deleted; each mistake gets Kafka's own error code."""
+    """Create, describe, alter and delete topics. Invalid requests return Kafka's error codes."""
     topic = lane.fresh("admin")
     call, code = lane.program.call, lane.program.code
     call("create_topic", topic=topic, partitions=2, configs={"retention.ms": "3600000"})
@@ -260,7 +267,7 @@ def topic_admin(lane: Lane) -> Observations:
     assert mistakes["records beyond the end"] == 1
 
     call("delete_topic", topic=topic)
-    wait_until(lambda: topic not in call("list_topics")["topics"], 10, "the topic is gone")
+    wait_until(lambda: topic not in call("list_topics")["topics"], 10, "deletion of the topic")
     mistakes["deleted twice"] = code("delete_topic", topic=topic)
     assert mistakes["deleted twice"] == 3
     return {
@@ -272,7 +279,7 @@ def topic_admin(lane: Lane) -> Observations:
 
 
 def _comparable(configs: dict[str, Any]) -> dict[str, Any]:
-    """Configs without those that exist only where tiered storage or KRaft does."""
+    """Return the configs without those that exist only with tiered storage or KRaft."""
     return {name: entry for name, entry in configs.items() if not name.startswith("remote.")}
 
 

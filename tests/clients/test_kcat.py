@@ -1,4 +1,4 @@
-"""kcat (librdkafka 2.0 as Debian packages it) prints the same for our broker as for genuine Kafka 3.9.1."""
+"""kcat (Debian's package with librdkafka 2.0) prints the same for this broker as for Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kcat:
         self.bootstrap, self.run = bootstrap, run
 
     def __call__(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        """What kcat printed on stdout; names of the broker are replaced."""
+        """Run kcat, and return its output with the broker's names replaced."""
         command = ["kcat", "-b", self.bootstrap, *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
         assert not check or done.returncode == 0, f"{arguments}: {done.stdout} {done.stderr}"
@@ -32,8 +32,8 @@ class Kcat:
 
 @pytest.fixture(scope="module")
 def kcat(brokers: Brokers) -> tuple[Kcat, Kcat]:
-    """(on our broker, on genuine Kafka)."""
-    assert shutil.which("kcat") is not None, "kcat is missing: scripts/test installs it"
+    """kcat for this broker, and for Apache Kafka."""
+    assert shutil.which("kcat") is not None, "kcat is missing; scripts/test installs it"
     run = secrets.token_hex(4)
     return Kcat(brokers.ours, run), Kcat(brokers.genuine, run)
 

@@ -1,4 +1,4 @@
-"""Every client runs every scenario against our broker and genuine Kafka 3.9.1, and must see the same."""
+"""Every client runs every scenario against this broker and Apache Kafka 3.9.1, with the same results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.clients.scenarios import NEEDS, produce_and_consume
 from tests.support import campaign
 
 EVERYDAY = (produce_and_consume,)
-"""What clients do every day that run everything in campaigns only."""
+"""The daily scenarios of clients that run all scenarios only in campaigns."""
 CASES = [
     pytest.param(name, scenario, id=f"{name}-{scenario.__name__}")
     for name, kind in CLIENTS.items()
@@ -24,7 +24,7 @@ CASES = [
 
 
 SLOW = {("kafka-python", "cooperative_group_life")}
-"""What takes a client a quarter of a minute, and others a few seconds every day."""
+"""Scenarios that take a client about 15 seconds. Other clients run them daily in a few seconds."""
 
 
 @pytest.mark.parametrize(("client", "scenario"), CASES)
@@ -34,7 +34,7 @@ def test_each_client_gets_the_same_results_as_on_genuine_kafka(
     kind = CLIENTS[client]
     is_everyday = (kind.everyday or scenario in EVERYDAY) and (client, scenario.__name__) not in SLOW
     if not (is_everyday or campaign.enabled()):
-        pytest.skip("in campaigns")
+        pytest.skip("needs --campaign")
     lanes = lane_pool.lanes(kind)
     with ThreadPoolExecutor(2) as both:
         outcomes = [both.submit(attempted, scenario, lane) for lane in lanes]

@@ -1,4 +1,6 @@
-"""Kafka's own tools, of 3.9.1 and 4.1.0, print the same for our broker as for genuine Kafka 3.9.1."""
+"""Kafka's command line tools of versions 3.9.1 and 4.1.0 print the same for this broker as for Apache Kafka
+3.9.1.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class Tools:
         )
 
     def __call__(self, tool: str, *arguments: str, stdin: str = "", expected_code: int | None = 0) -> Printed:
-        """Run a tool by its script name; names of the broker are replaced in what it printed."""
+        """Run a tool by its script name, and return its output with the broker's names replaced."""
         stdin_pipe, stdout_pipe = self._child.stdin, self._child.stdout
         assert stdin_pipe is not None and stdout_pipe is not None
         request = {
@@ -79,7 +81,7 @@ class Tools:
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def tools(request: pytest.FixtureRequest, brokers: Brokers) -> Iterator[tuple[Tools, Tools]]:
-    """(on our broker, on genuine Kafka)."""
+    """The tools for this broker, and for Apache Kafka."""
     run = secrets.token_hex(4)
     pair = Tools(request.param, brokers.ours, run), Tools(request.param, brokers.genuine, run)
     yield pair
@@ -88,7 +90,7 @@ def tools(request: pytest.FixtureRequest, brokers: Brokers) -> Iterator[tuple[To
 
 
 def _same(pair: tuple[Tools, Tools], scenario: Callable[[Tools], Any]) -> Any:
-    """Run the scenario on both brokers at once; what it returns must be equal."""
+    """Run the scenario on both brokers concurrently, and check that the results are equal."""
     with ThreadPoolExecutor(2) as both:
         on_ours, on_genuine = (both.submit(scenario, tools) for tools in pair)
     expected = on_genuine.result()
@@ -132,7 +134,7 @@ def test_kafka_topics_creates_alters_and_deletes_as_on_genuine_kafka(tools: tupl
             )
         ]
         run("kafka-topics", "--delete", *named)
-        wait_until(lambda: topic not in run("kafka-topics", "--list").out, 10, "topic deleted")
+        wait_until(lambda: topic not in run("kafka-topics", "--list").out, 10, "deletion of the topic")
         return [quiet, first, second, absent.out, _exceptions(bad), filters]
 
     _same(tools, scenario)
@@ -181,7 +183,7 @@ def test_kafka_consumer_groups_prints_the_same_output_as_on_genuine_kafka(tools:
         run("kafka-console-producer", "--topic", topic, "--property", "parse.key=true", stdin=keyed)
         read = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "10")
         run("kafka-console-consumer", *read, "--timeout-ms", "15000")
-        wait_until(lambda: _emptied(run, group), 20, "the console consumer has left its group")
+        wait_until(lambda: _emptied(run, group), 20, "exit of the console consumer from its group")
         assert group in run("kafka-consumer-groups", "--list").out.replace("RUN", run.run)
         named = ("--group", group)
         described = run("kafka-consumer-groups", "--describe", *named)
@@ -198,7 +200,9 @@ def test_kafka_consumer_groups_prints_the_same_output_as_on_genuine_kafka(tools:
         ).out.split()
         removed = run("kafka-consumer-groups", *named, "--delete-offsets", "--topic", topic).out.split()
         deleted = run("kafka-consumer-groups", "--delete", *named).out
-        gone = run("kafka-consumer-groups", "--describe", *named, expected_code=None)  # 4.1 sees it is dead
+        gone = run(
+            "kafka-consumer-groups", "--describe", *named, expected_code=None
+        )  # 4.1 reports that the group is dead
         return [
             [part[:1] + part[2:3] for part in lags],
             state,
@@ -272,7 +276,7 @@ def test_kafka_configs_alters_topics_as_on_genuine_kafka(tools: tuple[Tools, Too
 
 
 def test_kafka_configs_lists_the_same_broker_settings_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
-    """kafka-configs shows every broker setting; those that tests set per broker are left out."""
+    """The output contains every broker setting except those that the tests set for each broker."""
 
     def scenario(run: Tools) -> list[str]:
         entity = ("--entity-type", "brokers", "--entity-name", "1")
@@ -303,7 +307,7 @@ def test_perf_tools_count_all_records(tools: tuple[Tools, Tools]) -> None:
 
 
 def test_log_dirs_and_api_versions_tools_accept_the_responses(tools: tuple[Tools, Tools]) -> None:
-    """kafka-log-dirs and kafka-broker-api-versions understand the broker."""
+    """The tools must be able to parse the broker's responses."""
 
     def scenario(run: Tools) -> Any:
         topic = f"dirs-{run.run}"

@@ -1,4 +1,6 @@
-"""Three broker processes on a real ZooKeeper, this project's or Apache Kafka's, and raw requests to them."""
+"""A cluster of three broker processes on a real ZooKeeper, of this project or Apache Kafka, and raw requests
+to the brokers.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ _TOPIC = 2
 
 
 class ThreeBrokers:
-    """Brokers 1, 2 and 3 as processes that can be killed, paused and started again."""
+    """Brokers 1, 2 and 3 as processes that can be killed, paused and restarted."""
 
     def __init__(
         self, directory: Path, *, genuine: bool = False, settings: dict[str, str] | None = None
     ) -> None:
-        """`settings` of all brokers; "{id}" in a value stands for the broker's id."""
+        """`settings` apply to all brokers; "{id}" in a value is replaced by the broker id."""
         self.zookeeper = ZooKeeper(directory / "zookeeper")
-        # A JVM that starts on a busy machine may say nothing for seconds.
+        # A JVM that is starting on a busy machine may not send heartbeats for several seconds.
         self.session_timeout_ms = 10_000 if genuine else 2000
         self.brokers: dict[int, Server] = {}
         self._paused: set[int] = set()
@@ -58,7 +60,7 @@ class ThreeBrokers:
     def start(self) -> None:
         self.zookeeper.start()
         self.start_again(*self.brokers)
-        wait_until(lambda: self.living() == set(self.brokers), SETTLE_S, "three brokers know each other")
+        wait_until(lambda: self.living() == set(self.brokers), SETTLE_S, "three live brokers in Metadata")
 
     def stop(self) -> None:
         for broker_id in list(self._paused):
@@ -68,10 +70,9 @@ class ThreeBrokers:
                 broker.kill()
         self.zookeeper.kill()
 
-    # --- faults
+    # --- failures
 
     def kill(self, *broker_ids: int) -> None:
-        """kill -9."""
         for broker_id in broker_ids:
             self.brokers[broker_id].kill()
 
@@ -82,7 +83,7 @@ class ThreeBrokers:
             self.brokers[broker_id].wait_ready(90)
 
     def pause(self, broker_id: int) -> None:
-        """SIGSTOP: it lives, and does nothing."""
+        """Pause brokers with SIGSTOP."""
         os.kill(self.brokers[broker_id].pid, signal.SIGSTOP)
         self._paused.add(broker_id)
 
@@ -92,7 +93,7 @@ class ThreeBrokers:
 
     @property
     def asked(self) -> int:
-        """A broker that can be asked."""
+        """The first running broker, which serves the requests that any broker can serve."""
         return next(
             broker_id
             for broker_id, broker in self.brokers.items()
@@ -101,10 +102,8 @@ class ThreeBrokers:
 
     @property
     def addresses(self) -> str:
-        """bootstrap.servers of the brokers that run."""
+        """bootstrap.servers of the running brokers."""
         return ",".join(broker.address for broker in self.brokers.values() if broker.running)
-
-    # --- requests
 
     def connect(self, broker_id: int) -> Connection:
         return Connection(self.brokers[broker_id].address, 2 * SETTLE_S)
@@ -119,7 +118,7 @@ class ThreeBrokers:
         return self.ask(broker_id, ApiKey.METADATA, 7, request)
 
     def living(self) -> set[int]:
-        """The brokers that the first one that runs knows to be alive."""
+        """The live brokers, according to the first running broker."""
         try:
             return {broker["node_id"] for broker in self.metadata(self.asked)["brokers"]}
         except (OSError, Closed):
@@ -129,7 +128,7 @@ class ThreeBrokers:
         return int(self.metadata(self.asked)["controller_id"])
 
     def state(self, broker_id: int, topic: str) -> tuple[ErrorCode, int, set[int]]:
-        """(error, leader, in-sync replicas) of partition 0, as a broker tells its clients."""
+        """Return (error, leader, in-sync replicas) of partition 0, as one broker returns them in Metadata."""
         found = self.metadata(broker_id, [topic])["topics"][0]
         if found["error_code"]:
             return ErrorCode(found["error_code"]), -1, set()
@@ -137,13 +136,15 @@ class ThreeBrokers:
         return ErrorCode(partition["error_code"]), partition["leader_id"], set(partition["isr_nodes"])
 
     def await_state(self, topics: Iterable[str], leader: int, isr: set[int], at: int | None = None) -> None:
-        """Wait until a broker (the leader unless `at` says another) tells this of all topics."""
+        """Wait until Metadata from one broker (the leader, or broker `at`) shows this state for all
+        topics.
+        """
         asked = leader if at is None else at
         for topic in topics:
             wait_until(
                 lambda: self._state_or_none(asked, topic) == (leader, isr),  # noqa: B023
                 SETTLE_S,
-                f"{topic}: leader {leader}, in-sync replicas {isr}",
+                f"leader {leader} and in-sync replicas {isr} of {topic}",
                 0.05,
             )
 
@@ -154,7 +155,7 @@ class ThreeBrokers:
             return None
 
     def create_topic(self, name: str, replicas: list[int], configs: dict[str, str]) -> None:
-        """One partition on these brokers, the first of which is to lead."""
+        """Create a topic with one partition on these brokers. The first one is the preferred leader."""
         topic = {
             "name": name,
             "num_partitions": -1,
@@ -177,7 +178,7 @@ class ThreeBrokers:
         assert answer["responses"][0]["error_code"] == 0, answer
 
     def elect(self, kind: str, *topics: str) -> dict[str, ErrorCode]:
-        """ElectLeaders for partition 0 of topics; the outcome of each."""
+        """Elect leaders for partition 0 of these topics. Map each topic to its error code."""
         request = {
             "election_type": _ELECTION[kind],
             "topic_partitions": [{"topic": topic, "partitions": [0]} for topic in topics],
@@ -191,26 +192,29 @@ class ThreeBrokers:
         }
 
     def produce(self, broker_id: int, topic: str, acks: int, *, timeout_ms: int = 5000) -> str:
-        """The name of the error that one record is answered with; for acks=0, which has no answer, "open" or
-        "closed": what becomes of the connection."""
+        """Produce one record, and return the error name. With acks=0, which has no response, return "open" or
+        "closed" for the state of the connection afterwards.
+        """
         with self.connect(broker_id) as connection:
             connection.begin(ApiKey.PRODUCE, 7, produce_request(topic, acks, timeout_ms))
             if acks:
                 return produce_outcome(connection)
             try:
-                # On one connection requests are carried out in order.
+                # The broker handles the requests of a connection in order.
                 connection.ask(ApiKey.API_VERSIONS, 0, {})
             except Closed:
                 return "closed"
             return "open"
 
     def read(self, broker_id: int, topic: str, offset: int = 0) -> tuple[str, list[bytes]]:
-        """(name of the error, the values that a consumer sees at that broker)."""
+        """Return (error name, values), as a consumer reads them from this broker."""
         data = self.fetch(broker_id, topic, offset)
         return ErrorCode(data["error_code"]).name, values(data["records"])
 
     def stored(self, broker_id: int, topic: str) -> int:
-        """How many records the log of the leader has, as a tool that debugs (replica id -2) sees it."""
+        """Return the leader's log end offset, including uncommitted records (replica id -2, the debugging
+        consumer).
+        """
         partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}
         request = {"replica_id": -2, "topics": [{"name": topic, "partitions": [partition]}]}
         answer = self.ask(broker_id, ApiKey.LIST_OFFSETS, 4, request)
@@ -227,7 +231,9 @@ class ThreeBrokers:
         leader_epoch: int = -1,
         replica_id: int = -1,
     ) -> Plain:
-        """What Fetch says of partition 0, at once, to a consumer unless `replica_id` says otherwise."""
+        """Return the Fetch response for partition 0, without waiting, to a consumer or to the follower
+        `replica_id`.
+        """
         request = {
             "replica_id": replica_id,
             "max_wait_ms": 0,
@@ -257,7 +263,7 @@ class ThreeBrokers:
 
 
 def produce_request(topic: str, acks: int, timeout_ms: int) -> Plain:
-    """Produce of one record to partition 0."""
+    """A Produce request with one record for partition 0."""
     record = Record(timestamp=time.time_ns() // 1_000_000, value=b"acks=%d" % acks)
     batch = memoryview(build_batch([record]))
     return {
@@ -268,13 +274,13 @@ def produce_request(topic: str, acks: int, timeout_ms: int) -> Plain:
 
 
 def produce_outcome(connection: Connection) -> str:
-    """The name of the error in the answer to `produce_request`."""
+    """Return the error name in the response to `produce_request`."""
     answer = connection.finish(ApiKey.PRODUCE, 7)
     return ErrorCode(answer["responses"][0]["partition_responses"][0]["error_code"]).name
 
 
 def values(records: bytes | None) -> list[bytes]:
-    """The values of the records of a Fetch."""
+    """Return the record values in a Fetch response."""
     found: list[bytes] = []
     position = 0
     for header in read_headers(memoryview(records or b"")):
@@ -285,7 +291,7 @@ def values(records: bytes | None) -> list[bytes]:
 
 
 def eventually(outcome: Callable[[], str], expected: str) -> str:
-    """What is seen in the end: `expected` as soon as it is seen, else what is seen after SETTLE_S."""
+    """Return `expected` as soon as `outcome` returns it, or the last outcome after SETTLE_S."""
     deadline = time.monotonic() + SETTLE_S
     while (seen := outcome()) != expected and time.monotonic() < deadline:
         time.sleep(0.1)  # interval of polling

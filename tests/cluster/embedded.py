@@ -1,4 +1,4 @@
-"""Three brokers in this process on one embedded tree, and requests to them."""
+"""A cluster of three brokers in this process on one embedded metadata store, and requests to the brokers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SETTLE_S = 15.0
 
 
 class EmbeddedBroker(Broker):
-    """A broker of the cluster, with the parts that tests look at."""
+    """A broker of the cluster, with accessors for tests."""
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
         super().__init__(
@@ -63,7 +63,7 @@ class EmbeddedBroker(Broker):
         return self.services.log_dirs
 
     def overrides(self, topic: str) -> Mapping[str, str]:
-        """The settings of a topic, as this broker knows them."""
+        """Return the topic settings that this broker knows."""
         return self.membership.topic_settings.overrides.of(topic)
 
     @property
@@ -82,7 +82,7 @@ class EmbeddedBroker(Broker):
 
 
 class EmbeddedCluster:
-    """Brokers 1 to `count`; each keeps its folder and port over `stop` and `start`."""
+    """Brokers 1 to `count`. Each broker keeps its directory and port when it is restarted."""
 
     def __init__(
         self,
@@ -96,8 +96,10 @@ class EmbeddedCluster:
         clock: Clock | None = None,
         security: Secured | None = None,
     ) -> None:
-        """`ports` by broker (default: free ones); `advertised`: the ports that others are told of; `clock`:
-        of all brokers. With `security` clients log in, those of this class as all others."""
+        """`ports` maps broker ids to ports (default: free ports), and `advertised` maps them to advertised
+        ports. `clock` is used by all brokers. With `security`, all clients must authenticate, including the
+        clients of this class.
+        """
         self.directory = directory
         self.count = count
         self.brokers: dict[int, EmbeddedBroker] = {}
@@ -153,11 +155,11 @@ class EmbeddedCluster:
         return broker
 
     def port(self, broker_id: int) -> int:
-        """Where a broker listens, or did."""
+        """Return the port of a broker, running or not."""
         return self._ports[broker_id]
 
     def reserve_port(self, broker_id: int) -> int:
-        """Where a broker that has yet to start will listen."""
+        """Reserve a port for a broker that is not yet started."""
         self._ports[broker_id] = free_port()
         return self._ports[broker_id]
 
@@ -172,14 +174,14 @@ class EmbeddedCluster:
             await self.stop_broker(broker_id, controlled=False)
         await self.tree.close()
 
-    # --- what the cluster knows
+    # --- the state of the cluster
 
     @property
     def controller(self) -> EmbeddedBroker:
         return next(broker for broker in self.brokers.values() if broker.controller.is_active)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The living broker that leads, as all living brokers know it; -1 while they do not agree."""
+        """Return the leader according to all live brokers, or -1 if they disagree or if it is not alive."""
         known = {
             found.leader if (found := broker.metadata.partition(topic, partition)) else -1
             for broker in self.brokers.values()
@@ -191,7 +193,7 @@ class EmbeddedCluster:
         return leader if held is not None and held.is_leader else -1
 
     def isr(self, topic: str, partition: int = 0) -> set[int]:
-        """The in-sync replicas, as all living brokers know them; empty while they do not agree."""
+        """Return the in-sync replicas according to all live brokers, or the empty set if they disagree."""
         known = {
             frozenset(found.isr if (found := broker.metadata.partition(topic, partition)) else ())
             for broker in self.brokers.values()
@@ -199,8 +201,8 @@ class EmbeddedCluster:
         return set(known.pop()) if len(known) == 1 else set()
 
     def is_at_rest(self, topic: str, partitions: int) -> bool:
-        """Whether all that these partitions were given is committed, and no transaction is open there: the
-        markers come after the producer is told.
+        """Return whether all records of these partitions are committed and no transaction is open.
+        Transaction markers are written only after the producer has received its response.
         """
         for index in range(partitions):
             broker = self.brokers.get(self.leader(topic, index))
@@ -208,8 +210,6 @@ class EmbeddedCluster:
             if held is None or held.last_stable_offset < held.log.log_end_offset:
                 return False
         return True
-
-    # --- requests
 
     async def send(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
         client = self._clients.get(broker_id)
@@ -227,8 +227,11 @@ class EmbeddedCluster:
         configs: Mapping[str, str] | None = None,
         assignment: Sequence[int] = (),
     ) -> ErrorCode:
-        """Create a topic, with `assignment` one of one partition on these brokers, and wait until the other
-        brokers have learned of it, as the response does not."""
+        """Create a topic, and wait until the other brokers have its metadata, because the response does not
+        wait for them.
+
+        With `assignment`, the topic has one partition on these brokers.
+        """
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -249,14 +252,14 @@ class EmbeddedCluster:
         error = ErrorCode(response.topics[0].error_code)
         if error == ErrorCode.NONE:
             brokers = list(self.brokers.values())
-            with contextlib.suppress(TimeoutError):  # of a broker that is cut off
+            with contextlib.suppress(TimeoutError):  # a broker that is cut off does not respond
                 await until(lambda: all(name in broker.metadata.topics for broker in brokers), 2)
         return error
 
     async def produce(
         self, broker_id: int, topic: str, value: bytes, acks: int = -1, timeout_ms: int = 5000
     ) -> ErrorCode:
-        """Append one record to partition 0 at this broker."""
+        """Append one record to partition 0 on this broker."""
         batch = build_batch([Record(timestamp=1, key=None, value=value)])
         request = ProduceRequest(
             acks=acks,
@@ -272,7 +275,7 @@ class EmbeddedCluster:
         return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
     async def values(self, broker_id: int, topic: str) -> list[bytes]:
-        """The committed records of partition 0, as a consumer at this broker reads them."""
+        """Return the committed records of partition 0, as a consumer reads them from this broker."""
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
@@ -302,7 +305,7 @@ class EmbeddedCluster:
 
 
 async def until(condition: Callable[[], object | Awaitable[object]], timeout_s: float = SETTLE_S) -> None:
-    """Wait until the condition holds. Raises TimeoutError after that time."""
+    """Wait until the condition holds. Raises TimeoutError after `timeout_s`."""
     await waiting.until(condition, timeout_s)
 
 

@@ -1,4 +1,4 @@
-"""Frames of the protocol, as a test that plays a broker reads and writes them."""
+"""Protocol frames, for tests that act as a broker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Two clusters of three brokers on one ZooKeeper, ours and genuine Kafka 3.9.1, taken through the same steps.
+"""Two clusters of three brokers on one ZooKeeper, this project's and Apache Kafka 3.9.1, that go through the
+same steps.
 
-After each step both are compared: what `kafka-topics --describe` prints, and every node with its payload.
+After each step, `compare` compares the output of `kafka-topics --describe` and the payload of every node.
 """
 
 from __future__ import annotations
@@ -32,22 +33,23 @@ SETTINGS = {
 }
 SETTLE_S = 30.0
 START_S = 240.0
-"""Genuine brokers are slow to start when the machine has much else to do."""
+"""Apache Kafka starts slowly on a busy machine."""
 
 _NEUTRAL = (
     (r'("timestamp": ?")\d+', r"\1TIME"),
     (r'("topic_id": ?")[^"]+', r"\1ID"),
     (r'("version":"1","id":")[^"]+', r"\1ID"),
     (r"TopicId: \S+", "TopicId: ID"),
-    # Of DescribeTopicPartitions, which genuine Kafka serves with KRaft alone.
+    # From DescribeTopicPartitions, which Apache Kafka serves only with KRaft.
     (r"\tElr: [^\t\n]*\tLastKnownElr: [^\t\n]*", ""),
-    # Genuine Kafka's console producer asks one broker after another until one has fetched its block.
+    # Apache Kafka's console producer requests producer ids from several brokers until one of them has fetched
+    # a block.
     (r'("broker":)\d+(,"block_start":)"\d+"(,"block_end":)"\d+"', r'\1ID\2"ID"\3"ID"'),
 )
 
 
 class _LightKafka(GenuineKafka):
-    """Genuine Kafka in a JVM that starts fast and takes little, as nothing is measured here."""
+    """Apache Kafka in a JVM that starts fast and uses little memory, because nothing is measured here."""
 
     def _new_process(self) -> Process:
         line = java.command(
@@ -60,7 +62,7 @@ class _LightKafka(GenuineKafka):
 
 
 class Side:
-    """One of the clusters. "{folder}" in a setting is the folder of each broker."""
+    """One of the two clusters. "{folder}" in a setting is replaced by the broker's directory."""
 
     def __init__(self, name: str, zookeeper: ZooKeeper, directory: Path, settings: Mapping[str, str]) -> None:
         self.name = name
@@ -70,17 +72,19 @@ class Side:
         self.folder = directory / name
         self._settings = settings
         self.ports: dict[str, str] = {}
-        """What is shown for each broker's port."""
+        """Maps each broker's port to its placeholder in outputs."""
         self._chroot = f"/{name}"
         self.store = zookeeper.address + self._chroot
-        """Its zookeeper.connect."""
+        """The cluster's zookeeper.connect."""
         self._client = KazooClient(zookeeper.address)
         self._client.start(20)
         for broker_id in (1, 2, 3):
             self.add_broker(broker_id)
 
     def add_broker(self, broker_id: int, configured_id: int | None = None) -> Server:
-        """One more broker, to be started; `configured_id` is what its settings say, unless the id itself."""
+        """Add a broker without starting it. `configured_id` is its broker.id setting, if different from
+        `broker_id`.
+        """
         folder = self.folder / str(broker_id)
         settings = {
             "broker.id": str(broker_id if configured_id is None else configured_id),
@@ -97,7 +101,7 @@ class Side:
         return broker
 
     def start(self) -> None:
-        """Broker 1 first, so that it is the controller."""
+        """Start broker 1 first, so that it becomes the controller."""
         first, *others = self.brokers.values()
         first.launch()
         first.wait_ready(START_S)
@@ -117,26 +121,26 @@ class Side:
 
     @property
     def alive(self) -> str:
-        """The addresses of the brokers that run."""
+        """The addresses of the running brokers."""
         return ",".join(broker.address for broker in self.brokers.values() if broker.running)
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> Printed:
-        """A tool on this cluster; it must succeed."""
+        """Run a tool on this cluster, and check that it succeeds."""
         printed = self.tools.run(tool, "--bootstrap-server", self.alive, *arguments, stdin=stdin)
         assert printed.code == 0, f"{self.name}: {tool} {arguments}: {printed}"
         return printed
 
     def reassign(self, file: str, *arguments: str) -> str:
-        """What kafka-reassign-partitions says."""
+        """Return the output of kafka-reassign-partitions."""
         return self.run("kafka-reassign-partitions", "--reassignment-json-file", file, *arguments).out
 
     def describe(self) -> str:
-        """All topics as kafka-topics describes them, in a fixed order."""
+        """Return the descriptions of all topics by kafka-topics, sorted."""
         lines = self.run("kafka-topics", "--describe").out.splitlines()
         return "\n".join(sorted(map(neutral, lines)))
 
     def node(self, path: str) -> bytes | None:
-        """A node's payload; None when there is no such node, or when it has none."""
+        """Return a node's payload, or None if the node is missing or has none."""
         try:
             data: bytes | None = self._client.get(self._chroot + path)[0]
         except NoNodeError:
@@ -147,7 +151,7 @@ class Side:
         return self._client.exists(self._chroot + path) is not None
 
     def broker_epoch(self, broker_id: int) -> int:
-        """The czxid of a broker's registration."""
+        """Return the czxid of a broker's registration."""
         epoch: int = self._client.get(f"{self._chroot}/brokers/ids/{broker_id}")[1].czxid
         return epoch
 
@@ -158,7 +162,7 @@ class Side:
             return []
 
     def nodes(self) -> dict[str, str]:
-        """Every node: its path with its payload, and the version of nodes that hold a partition's state."""
+        """Map each node's path to its payload. Partition state nodes also have their version."""
         found: dict[str, str] = {}
         waiting = [""]
         while waiting:
@@ -170,18 +174,18 @@ class Side:
             text = "null" if data is None else self._neutral(data.decode())
             found[path or "/"] = f"{text} version {stat.version}" if path.endswith("/state") else text
             waiting.extend(f"{path}/{name}" for name in self.children(path or "/"))
-        # The tools ask several brokers at the same time, whose notices may come in either order.
+        # The tools send requests to several brokers concurrently, so the order of their notices varies.
         notices = [path for path in found if path.startswith("/config/changes/")]
         found.update(zip(sorted(notices), sorted(found[path] for path in notices), strict=True))
         return dict(sorted(found.items()))
 
     def write(self, path: str, payload: object = None, *, sequential: bool = False) -> None:
-        """Make a node, as administrators and tools of old do; the payload as JSON, or none."""
+        """Create a node, as administrators and old tools do, with a JSON payload or none."""
         data = None if payload is None else json.dumps(payload).encode()
         self._client.create(self._chroot + path, data, sequence=sequential)
 
     def partition(self, topic: str, partition: int = 0) -> tuple[int, list[int]]:
-        """Leader and in-sync replicas as the node has them; (-2, []) when there is none."""
+        """Return (leader, in-sync replicas) from the partition state node, or (-2, []) if it is missing."""
         data = self.node(f"/brokers/topics/{topic}/partitions/{partition}/state")
         if data is None:
             return -2, []
@@ -189,7 +193,9 @@ class Side:
         return state["leader"], state["isr"]
 
     def fully_in_sync(self, *, led_only: bool = False) -> bool:
-        """Whether all replicas that registered brokers hold are in sync; of partitions with leaders alone."""
+        """Return whether all replicas on registered brokers are in sync. With `led_only`, ignore partitions
+        without a leader.
+        """
         brokers = {int(name) for name in self.children("/brokers/ids")}
         for topic in self.children("/brokers/topics"):
             replicas = json.loads(self.node(f"/brokers/topics/{topic}") or b"{}").get("partitions", {})
@@ -206,14 +212,16 @@ class Side:
 
 
 def neutral(text: str) -> str:
-    """Without what two clusters cannot have in common: times, topic ids, the cluster's id, producer ids."""
+    """Replace values that always differ between clusters: times, topic ids, the cluster id and producer
+    ids.
+    """
     for pattern, shown in _NEUTRAL:
         text = re.sub(pattern, shown, text)
     return text
 
 
 class Pair:
-    """Both clusters. `both` does the same to each of them at the same time."""
+    """Both clusters. `both` runs a step on each of them concurrently."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -226,17 +234,17 @@ class Pair:
         self._threads = ThreadPoolExecutor(len(self.sides))
 
     def both(self, step: Callable[[Side], T]) -> tuple[T, T]:
-        """The step's results, ours first."""
+        """Return the results of the step, this project's first."""
         ours, genuine = self._threads.map(step, self.sides)
         return ours, genuine
 
     def until(self, reached: Callable[[Side], object], what: str, timeout_s: float = SETTLE_S) -> None:
-        """Wait until something holds for both."""
+        """Wait until the condition holds for both clusters."""
         for side in self.sides:
             wait_until(lambda side=side: reached(side), timeout_s, f"{side.name}: {what}", 0.05)  # type: ignore[misc]
 
     def compare(self, step: str) -> None:
-        """Both look the same, at the latest when what is on its way has settled."""
+        """Check that both clusters look the same. Retry until SETTLE_S has passed."""
         deadline = time.monotonic() + SETTLE_S
         while True:
             ours, genuine = self.both(lambda side: side.nodes())
@@ -259,7 +267,7 @@ class Pair:
 
 @contextmanager
 def running(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Pair]:
-    """Both clusters with all their brokers up."""
+    """Start both clusters with all brokers."""
     pair = Pair(directory, settings)
     try:
         pair.both(lambda side: side.start())

@@ -1,5 +1,6 @@
-"""Requests with a fault in them, for both clusters: admin requests to the controller and to another broker,
-and requests between brokers that epochs must fence. Each side fills in its own topic ids and epochs.
+"""Invalid and stale requests for both clusters: admin requests to the controller and to a different broker,
+and inter-broker requests that must be fenced by epochs. The topic ids and epochs are those of the respective
+cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ZERO_ID = UUID(int=0)
 
 
 class Ask(NamedTuple):
-    """One request to one broker."""
+    """A request to one broker."""
 
     what: str
     broker_id: int
@@ -29,7 +30,9 @@ class Ask(NamedTuple):
 
 
 def compare_answers(pair: Pair, asks: list[list[Ask]]) -> None:
-    """Both clusters answer alike, but for texts and ids. `asks` has a list for each side."""
+    """Check that both clusters return the same responses, except for texts and ids. `asks` contains one list
+    for each side.
+    """
     ours, genuine = ([_answer(side, ask) for ask in own] for side, own in zip(pair.sides, asks, strict=True))
     found = [
         f"{ask.what} (version {ask.version}, broker {ask.broker_id}){line}"
@@ -48,9 +51,10 @@ def _answer(side: Side, ask: Ask) -> Plain:
 
 
 def bad_admin_requests(side: Side) -> list[Ask]:
-    """About reassignments, elections and partitions: to the controller, which is broker 1, and to broker 3.
+    """Invalid requests about reassignments, elections and partitions, to the controller (broker 1) and to
+    broker 3.
 
-    Topic t has partitions on brokers 1, 2 and 3, and nothing is wrong with it.
+    Topic t has healthy partitions on brokers 1, 2 and 3.
     """
     return [
         Ask(what, broker_id, api_key, version, request)
@@ -60,7 +64,7 @@ def bad_admin_requests(side: Side) -> list[Ask]:
 
 
 def elections_without_candidates(side: Side) -> list[Ask]:
-    """Broker 2 is dead: it should lead partition 1 of t, and holds `single` alone."""
+    """Broker 2 is down. It is the preferred leader of partition 1 of t, and the only replica of `single`."""
     asks = []
     for election in (0, 1):
         partitions = [{"topic": "t", "partitions": [0, 1]}, {"topic": "single", "partitions": [0]}]
@@ -139,7 +143,9 @@ def _admin_requests() -> Iterator[tuple[str, ApiKey, int, Plain]]:
 
 
 def stale_requests(side: Side) -> list[Ask]:
-    """Of a controller and of brokers as they were before: nothing of this may change anything."""
+    """Requests with the epochs of an earlier controller or broker registration. The brokers must reject
+    them.
+    """
     topic_id = znodes.decode_topic("t", side.node("/brokers/topics/t")).topic_id
     epochs = {broker_id: side.broker_epoch(broker_id) for broker_id in side.brokers}
     controller_epoch = int(side.node("/controller_epoch") or b"0")
@@ -151,7 +157,9 @@ def stale_requests(side: Side) -> list[Ask]:
 
 
 def _stale_controller(topic_id: object, epoch: int, controller_epoch: int, state: Plain) -> Iterator[Ask]:
-    """What broker 2 gets: from an earlier controller, for an earlier life of it, of an earlier leader."""
+    """Requests to broker 2: from an earlier controller, with an earlier broker epoch, or with an earlier
+    leader epoch.
+    """
     for what, fence in {
         "an earlier controller": {"controller_epoch": controller_epoch - 1, "broker_epoch": epoch},
         "an earlier life": {"controller_epoch": controller_epoch, "broker_epoch": epoch - 1},
@@ -180,7 +188,7 @@ def _stale_controller(topic_id: object, epoch: int, controller_epoch: int, state
 
 
 def _stale_brokers(topic_id: object, epochs: dict[int, int], state: Plain) -> Iterator[Ask]:
-    """What the controller gets."""
+    """Requests to the controller."""
 
     def isr(topic: object, **given: object) -> Plain:
         partition = {

@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go."""
+"""Replica placement for new partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIX_IN_THREE_RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2"
 
 
 def test_without_racks_leaders_rotate_and_followers_are_shifted() -> None:
-    """The table of Kafka's documentation of replica placement."""
+    """The table in Kafka's documentation of replica placement."""
     racks = dict.fromkeys(range(5))
     assert assign_replicas(racks, 10, 3, start=0, shift=0) == [
         (0, 1, 2),
@@ -35,7 +35,7 @@ def test_without_racks_leaders_rotate_and_followers_are_shifted() -> None:
 
 
 def test_with_racks_each_rack_gets_a_replica() -> None:
-    """The example of KIP-36."""
+    """The example in KIP-36."""
     assert alternating(SIX_IN_THREE_RACKS) == [0, 3, 1, 5, 4, 2]
     assert assign_replicas(SIX_IN_THREE_RACKS, 7, 3, start=0, shift=0) == [
         (0, 3, 1),

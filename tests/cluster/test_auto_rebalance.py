@@ -1,4 +1,4 @@
-"""auto.leader.rebalance.enable: leaderships return to their preferred replicas by themselves."""
+"""auto.leader.rebalance.enable: leadership returns to the preferred replicas automatically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_leaders_return_to_preferred_replicas_only_if_enabled(
         if enabled == "true":
             await until(lambda: cluster.leader("t") == preferred)
         else:
-            # Three times the interval: nothing tells of what does not happen.
+            # Wait three times the interval, because no event indicates that leadership has not moved.
             await asyncio.sleep(3)
             assert cluster.leader("t") == order[1]
     finally:

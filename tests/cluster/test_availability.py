@@ -1,8 +1,8 @@
-"""What a topic with three replicas still does when some of them are away, row by row, with the very errors.
+"""Availability of a topic with three replicas while brokers are down, with the exact error codes.
 
-`SEEN` is one transcript. Each line of a broker's table is a min.insync.replicas, what Produce with acks 0, 1
-and all is answered (acks=0 has no answer: what becomes of the connection) and how many records a consumer
-then sees. The campaign plays the same on genuine Kafka 3.9.1.
+`SEEN` is the expected transcript. Each line of a table has the min.insync.replicas setting, the results of
+Produce with acks 0, 1 and all (for acks=0, which has no response: the state of the connection), and the
+number of records that a consumer then reads. The campaign runs the same steps on Apache Kafka 3.9.1.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tests.support import campaign, java
 from tests.support.process import wait_until
 
 MIN_ISR = {"one": 1, "two": 2, "three": 3}
-"""Topics on brokers 1, 2 and 3 by their min.insync.replicas."""
+"""Topics on brokers 1, 2 and 3, with their min.insync.replicas."""
 
 UNCLEAN = {"never": "false", "always": "true", "later": "false", "by-tool": "false"}
-"""Topics on brokers 1 and 2 by their unclean.leader.election.enable."""
+"""Topics on brokers 1 and 2, with their unclean.leader.election.enable."""
 
 SEEN = """
 all three alive
@@ -87,7 +87,7 @@ all back
 
 
 class Trial:
-    """Plays the steps and writes down what is seen."""
+    """Runs the steps, and writes the transcript."""
 
     def __init__(self, cluster: ThreeBrokers) -> None:
         self.cluster = cluster
@@ -136,7 +136,7 @@ class Trial:
             self._say(f"  min {min_isr}: {self._row(1, name)}")
 
     def _silence(self) -> None:
-        """Broker 3 stops answering: first it counts, and after its session it is out of sync."""
+        """Pause broker 3: it remains in sync until its session expires."""
         self.cluster.pause(3)
         self._pending("one silent and still in sync", 300)
         self._pending("one silent and then out of sync", 3 * self.cluster.session_timeout_ms)
@@ -159,17 +159,17 @@ class Trial:
         self.cluster.await_state(UNCLEAN, 1, in_sync & {1, 2})
 
     def _lower(self) -> None:
-        """min.insync.replicas changes while the leader runs: what waited becomes visible."""
+        """Lower min.insync.replicas on a running leader: pending records become visible."""
         self._say("min.insync.replicas of the last lowered to 1")
         self.cluster.set_topic_config("three", "min.insync.replicas", "1")
-        wait_until(lambda: self.cluster.produce(1, "three", -1) == "NONE", SETTLE_S, "acks=all is taken")
+        wait_until(lambda: self.cluster.produce(1, "three", -1) == "NONE", SETTLE_S, "success with acks=all")
         written = self._writes(1, "three")
         stored = self.cluster.stored(1, "three")
         seen = len(self.cluster.read(1, "three")[1])
         self._say(f"  {written}, {'all' if seen == stored else seen} seen")
 
     def _lose_the_last(self) -> None:
-        """Broker 1 alone has the newest records, and dies; broker 2, which was not in sync, comes back."""
+        """Kill broker 1, the only in-sync replica, and start broker 2, which is out of sync."""
         for name in UNCLEAN:
             assert self.cluster.produce(1, name, -1) == "NONE"
         self.cluster.kill(1)
@@ -184,7 +184,7 @@ class Trial:
         error, leader, in_sync = self.cluster.state(2, topic)
         self._say(f"  {topic}: {error.name}, leader {leader}, in sync {in_sync}")
         written = self._writes(2, topic)
-        # A follower whose leader is gone serves what it knew to be committed when it was killed.
+        # After the loss of its leader, a follower serves the records up to the high watermark that it knew.
         read = self._reads(2, topic)
         self._say(f"    {written}, {read if leader >= 0 else re.sub('^[0-9]+', 'some', read)}")
 
@@ -200,8 +200,9 @@ class Trial:
         self._say(f"  unclean election of later: {self.cluster.elect('unclean', 'later')['later'].name}")
 
     def _bring_all_back(self) -> None:
-        """Those that were in sync last lead where nobody took their place; the others take over what was
-        decided without them."""
+        """Restart the brokers. The last in-sync replica leads the partitions that had no unclean election;
+        the others truncate their logs to the new leader's.
+        """
         self.cluster.start_again(1, 3)
         self._say("all back")
         for name in (*UNCLEAN, "one"):
@@ -244,7 +245,7 @@ def test_availability_matches_every_row_of_the_tables(ours: ThreeBrokers) -> Non
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not campaign.enabled(), reason="three brokers of genuine Kafka: --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs three Apache Kafka brokers: --campaign")
 def test_genuine_kafka_produces_the_same_table(genuine: ThreeBrokers) -> None:
     seen = Trial(genuine).play()
     assert seen == SEEN, difference(seen)

@@ -1,4 +1,4 @@
-"""The connection between brokers: pipelining, failures, and connecting again."""
+"""Connections between brokers: pipelining, failures and reconnection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -117,7 +117,7 @@ async def test_responses_and_failures_are_delivered_at_once() -> None:
 
 
 async def test_a_large_response_stays_valid_after_the_next_one_arrives() -> None:
-    """Its records are views of the frame that they came in."""
+    """The records of a response are views of the received frame."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for fill in (b"a", b"b"):
@@ -133,7 +133,7 @@ async def test_a_large_response_stays_valid_after_the_next_one_arrives() -> None
 
 
 async def test_an_unknown_host_is_a_connection_error() -> None:
-    """Such as one that a broken registration names."""
+    """A malformed broker registration may contain such a host."""
     client = BrokerClient("a..b", 9092, "broker-1")
     with pytest.raises(ConnectionError, match="cannot connect"):
         await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())

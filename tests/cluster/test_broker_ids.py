@@ -1,4 +1,6 @@
-"""A broker without broker.id gets one that nobody has, and keeps it (Kafka's broker.id.generation.enable)."""
+"""Generated broker ids (broker.id.generation.enable): a broker without broker.id gets an unused id, and keeps
+it.
+"""
 
 from __future__ import annotations
 

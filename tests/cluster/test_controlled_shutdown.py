@@ -1,4 +1,4 @@
-"""A broker that stops asks for a successor as often as controlled.shutdown.max.retries says."""
+"""controlled.shutdown.max.retries: the number of attempts of a controlled shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller's session expires while topics are made and records are acknowledged."""
+"""Expiry of the controller's session while topics are created and records are acknowledged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
 
 
 class Load:
-    """A producer of one topic and a maker of topics, which try again as clients do."""
+    """One client that produces to a topic, and one that creates topics. Both retry on errors."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
@@ -45,7 +45,7 @@ class Load:
         leader = self._cluster.leader("t")
         if leader >= 0:
             return await self._cluster.produce(leader, "t", value)
-        await asyncio.sleep(0.01)  # the pace of retries without a leader
+        await asyncio.sleep(0.01)  # retry interval without a leader
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     async def make_topics(self) -> None:
@@ -56,11 +56,11 @@ class Load:
                 if made in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     self.topics.append(name)
                     continue
-            await asyncio.sleep(0.01)  # the pace of retries without a controller
+            await asyncio.sleep(0.01)  # retry interval without a controller
 
 
 async def test_an_expired_controller_is_replaced_under_load(cluster: EmbeddedCluster) -> None:
-    """Nothing that was acknowledged or made is lost, and there is one controller with one term each time."""
+    """No acknowledged record and no created topic is lost, and each expiry results in one new controller."""
     await cluster.create_topic("t")
     load = Load(cluster)
     working = [asyncio.create_task(load.produce()), asyncio.create_task(load.make_topics())]

@@ -1,4 +1,6 @@
-"""The controller's reads and writes when answers of the store are lost, or requests come in an odd order."""
+"""The controller's reads and writes of nodes, when the store's responses are lost or changes are
+concurrent.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ STATE = PartitionState(leader=1, leader_epoch=0, isr=(1, 2), controller_epoch=1)
 
 
 class Controller:
-    """Nodes of an elected controller with topic t."""
+    """The nodes of an elected controller, with topic t."""
 
     def __init__(self, store: LosingAnswers, other: MetadataStore, version: int) -> None:
         self.store = store
@@ -36,7 +38,7 @@ class Controller:
         self.epoch_znode_version = version
 
     async def write(self, state: PartitionState, expected: int) -> tuple[int | None, PartitionState | None]:
-        """The version that was written, and the state that was in the way."""
+        """Return the written version, and the conflicting state."""
         write = StateWrite(PARTITION, state, expected)
         outcome = await self.nodes.write_states(WriteStates(1, (write,), self.epoch_znode_version))
         return outcome.written.get(PARTITION), outcome.conflicts.get(PARTITION)
@@ -84,7 +86,7 @@ async def test_a_write_by_another_controller_is_not_mistaken_for_success(control
 
 
 async def test_a_concurrently_added_partition_is_kept(controller: Controller) -> None:
-    """The controller writes a topic's node as it knows it, when it moves replicas."""
+    """When the controller moves replicas, it writes its cached copy of the topic's node."""
     path = znodes.topic_path("t")
     known = znodes.decode_topic("t", (await controller.other.get(path))[0])
     added = replace(known, replicas={**known.replicas, 1: (2, 3)})
@@ -93,14 +95,14 @@ async def test_a_concurrently_added_partition_is_kept(controller: Controller) ->
     await controller.nodes.write_topic(moved, controller.epoch_znode_version)
     written = znodes.decode_topic("t", (await controller.other.get(path))[0])
     assert written == replace(moved, replicas={0: (1, 2, 3), 1: (2, 3)})
-    # One of that name that is not the same topic keeps nothing.
+    # Partitions of a different topic with the same name are not kept.
     await controller.other.set(path, znodes.encode_topic(replace(added, topic_id=new_topic_id())))
     await controller.nodes.write_topic(moved, controller.epoch_znode_version)
     assert znodes.decode_topic("t", (await controller.other.get(path))[0]) == moved
 
 
 async def test_the_settings_of_a_topic_are_deleted_with_the_topic(controller: Controller) -> None:
-    """A topic that is made anew in between would else lose its own."""
+    """Otherwise, a topic that is recreated in between would lose its own settings."""
     await controller.write(STATE, CREATE)
     last = (znodes.topic_path("t"), znodes.config_path("topics", "t"), znodes.delete_topic_path("t"))
     await controller.other.multi([Create(path) for path in last[1:]])

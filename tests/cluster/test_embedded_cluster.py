@@ -1,4 +1,4 @@
-"""Three brokers in one process: topics, replication, lost brokers, controllers and sessions."""
+"""Three brokers in one process: topics, replication, broker failures, controllers and sessions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
     await cluster.create_topic("t")
     first = cluster.leader("t")
     other = next(iter(ALL - {first}))
-    # As between a new controller's first word about the living brokers, and its word about partitions.
+    # A new controller announces the live brokers before the partitions. Between both requests, the leader is
+    # unknown.
     del cluster.brokers[other].metadata.brokers[first]
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     response = await cluster.send(other, ApiKey.METADATA, 12, wanted)
@@ -102,14 +103,18 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
 async def test_a_newly_started_broker_returns_all_brokers_in_metadata(
     cluster: EmbeddedCluster, api_key: ApiKey, version: int, request_message: Any
 ) -> None:
-    """Its first answer waits for the controller: librdkafka would forget every broker when told of none."""
+    """The first response waits for the controller: without any broker in it, librdkafka would forget all
+    brokers.
+    """
     await cluster.stop_broker(3, controlled=False)
     port = cluster.port(3)
     starting = asyncio.create_task(cluster.start_broker(3))
     response = None
     async with asyncio.timeout(SETTLE_S):
         while response is None:
-            client = BrokerClient("127.0.0.1", port, "test")  # another would wait before it connects again
+            client = BrokerClient(
+                "127.0.0.1", port, "test"
+            )  # the same client would wait before it reconnects
             with contextlib.suppress(ConnectionError):
                 response = await client.send(api_key, version, request_message)
             await client.close()
@@ -141,7 +146,7 @@ async def test_a_broker_registers_again_after_its_session_expires(cluster: Embed
     await until(lambda: broker.broker_epoch > epoch)
     await until(lambda: cluster.leader("t") >= 0)
 
-    # As a client: what it asks while the controller still learns of the new life may be refused.
+    # Retry like a client: requests may fail until the controller knows the new registration.
     async def is_produced() -> bool:
         return await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
 
@@ -211,7 +216,7 @@ async def test_a_topic_deletion_reaches_every_broker(cluster: EmbeddedCluster) -
     response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
     assert response.responses[0].error_code == ErrorCode.NONE
     await until(lambda: all(not broker.log_dirs.logs for broker in cluster.brokers.values()))
-    # The name is free once the controller has removed the nodes.
+    # The topic name is available again once the controller has deleted the nodes.
     tree = cluster.brokers[1].store
     await until_missing(tree, znodes.delete_topic_path("t"))
     assert await cluster.create_topic("t") == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""/feature (KIP-584): made or enabled by the controller, told by every broker, and obeyed."""
+"""The /feature node (KIP-584): created or enabled by the controller, and reported by every broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
 
 
 async def epochs(cluster: EmbeddedCluster) -> list[int]:
-    """What each broker tells a client."""
+    """Return the finalized features epoch in each broker's ApiVersions response."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     return [
         (await cluster.send(broker_id, ApiKey.API_VERSIONS, 3, request)).finalized_features_epoch

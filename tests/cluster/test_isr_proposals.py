@@ -1,4 +1,4 @@
-"""Proposals of in-sync replicas go on, whatever the controller answers."""
+"""ISR proposals (AlterPartition): they are retried after every unexpected response of the controller."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _accept(request: AlterPartitionRequest, error: int = 0, error_of_partition: 
 
 
 class ScriptedController:
-    """Answers AlterPartition with `answers`, one after the other, and then as it should."""
+    """Responds to AlterPartition requests with each of `answers` in turn, and then accepts all requests."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -83,7 +83,7 @@ class ScriptedController:
 
 
 class _Service:
-    """The part of ControllerService that a link uses."""
+    """The attributes of ControllerService that a link uses."""
 
     def __init__(self) -> None:
         self.controller_id = CONTROLLER_ID
@@ -96,7 +96,7 @@ class _Log:
 
 
 class _Partition:
-    """The part of Partition that a proposal uses."""
+    """The attributes of Partition that a proposal uses."""
 
     topic = "t"
     log = _Log()
@@ -111,7 +111,7 @@ class World:
         self._proposals = proposals
 
     async def propose(self, partition: int = 0, isr: tuple[int, ...] = (1, 2)) -> IsrAnswer:
-        """Propose, and propose again as a partition does, until it is done."""
+        """Propose an ISR, and retry as a partition does, until the proposal is accepted or rejected."""
         while True:
             answered: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
             stand_in: Any = _Partition(partition)
@@ -155,11 +155,11 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     ids=[
         "an unknown error",
         "an unknown error of the partition",
-        "an error that passes",
-        "nothing",
+        "a temporary error",
+        "an empty response",
         "garbage",
-        "another partition's answer",
-        "a part of an answer",
+        "a response for a different partition",
+        "a truncated response",
     ],
 )
 async def test_an_unexpected_response_is_retried(world: World, odd: Answer) -> None:

@@ -1,4 +1,6 @@
-"""Nodes that somebody broke: each costs what it stands for, is named by its path, and counts once mended."""
+"""Malformed nodes: each affects only the object that it describes, is reported with its path, and takes
+effect again once repaired.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ BROKERS = 3
 
 
 class Damage(NamedTuple):
-    """What is written where. `told`: whether somebody must speak of it."""
+    """A payload for a node. `told`: whether a broker must log an error about it."""
 
     path: str
     data: bytes | None
@@ -101,7 +103,7 @@ DAMAGES = [
 
 
 class Case:
-    """A cluster with two topics, and a session of somebody else."""
+    """A cluster with two topics, and a session of a different client."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cluster = cluster
@@ -109,7 +111,7 @@ class Case:
         self._count = 0
 
     async def lives(self) -> None:
-        """Other topics are made, led, written, reassigned and deleted."""
+        """Check that other topics can be created, written, reassigned and deleted."""
         self._count += 1
         name = f"new-{self._count}"
         assert await self.cluster.create_topic(name) == ErrorCode.NONE
@@ -137,7 +139,6 @@ class Case:
         )
 
     async def delete(self, name: str) -> ErrorCode:
-        """DeleteTopics."""
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000)
         answer = await self.cluster.send(self.cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 5, request)
         return ErrorCode(answer.responses[0].error_code)
@@ -148,18 +149,18 @@ class Case:
         return found.replicas
 
     def epoch(self) -> int:
-        """The epoch of the controller; -1 while there is none."""
+        """Return the controller epoch, or -1 if there is no controller."""
         terms = [broker.controller.epoch for broker in self.cluster.brokers.values()]
         return max((term.controller_epoch for term in terms if term is not None), default=-1)
 
     async def fail_over(self) -> None:
-        """Remove the controller by hand, and wait for the next."""
+        """Delete the controller's node, and wait until a new controller is elected."""
         before = self.epoch()
         await self.store.delete("/controller")
         await until(lambda: self.epoch() > before)
 
     async def break_node(self, damage: Damage) -> bytes | None:
-        """Write it; what was there before, or None."""
+        """Write the payload, and return the previous one, or None."""
         try:
             before, _ = await self.store.get(damage.path)
         except NoNode:
@@ -168,7 +169,7 @@ class Case:
         return before
 
     def folders(self) -> list[Path]:
-        """The log folders of the victim."""
+        """Return the victim's log directories."""
         return sorted(self.cluster.directory.glob("broker-*/victim-0"))
 
 
@@ -192,7 +193,9 @@ def _told(caplog: pytest.LogCaptureFixture, path: str) -> list[str]:
 
 
 def _chosen() -> list[Damage]:
-    """All with --campaign; else those that are not JSON and those that are, and wrong, of each path."""
+    """Return all damages with --campaign; otherwise the first and the last for each path: one that is not
+    JSON, and one with invalid values.
+    """
     if campaign.enabled():
         return DAMAGES
     everyday: list[Damage] = []
@@ -216,7 +219,7 @@ async def test_the_cluster_keeps_a_controller_despite_malformed_nodes(
     await case.lives()
     assert len(case.folders()) == BROKERS
     told = _told(caplog, damage.path)
-    # Each broker tells of it once: who was controller, and who reads settings.
+    # Each broker logs the error once: the brokers that were controller, and those that read the settings.
     assert bool(told) == damage.told
     assert len(told) <= BROKERS
     assert not [record for record in caplog.records if record.exc_info]
@@ -238,7 +241,7 @@ async def test_the_cluster_keeps_a_controller_despite_malformed_nodes(
 async def test_a_malformed_topic_is_unavailable_after_a_restart_until_it_is_repaired(
     case: Case, path: str
 ) -> None:
-    """Nobody leads it, makes it anew or deletes its records, until it is mended."""
+    """Until it is repaired, the topic has no leader, cannot be created again, and keeps its records."""
     for broker_id in list(case.cluster.brokers):
         await case.cluster.stop_broker(broker_id, controlled=False)
     before = await case.break_node(Damage(path, b"{"))

@@ -1,7 +1,8 @@
-"""Reading from the closest replica (KIP-392): what leader and follower answer, and real clients that do it.
+"""Fetching from the closest replica (KIP-392): the responses of leader and follower, and real clients.
 
-`SEEN` is one transcript; the campaign plays the same on genuine Kafka 3.9.1. Each line of a Fetch is what was
-asked, and the answer: the error, high watermark, log start, preferred replica and number of records.
+`SEEN` is the expected transcript. The campaign runs the same steps on Apache Kafka 3.9.1. Each line has the
+parameters of a Fetch request, and the error, high watermark, log start offset, preferred replica and number
+of records in the response.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ the follower is dead
 
 
 class Trial:
-    """Plays the steps and writes down what is seen."""
+    """Runs the steps, and writes the transcript."""
 
     def __init__(self, cluster: ThreeBrokers) -> None:
         self.cluster = cluster
@@ -130,7 +131,7 @@ class Trial:
         wait_until(
             lambda: self.cluster.fetch(FOLLOWER, "t", 0, leader_epoch=self._epoch())["error_code"] == 0,
             SETTLE_S,
-            "the follower knows the new epoch",
+            "the new leader epoch on the follower",
         )
         self._fetch("in an older epoch", FOLLOWER, 0, leader_epoch=0)
         self._fetch("in a newer epoch", FOLLOWER, 0, leader_epoch=self._epoch() + 1)
@@ -145,7 +146,7 @@ class Trial:
         return int(self.cluster.metadata(LEADER, ["t"])["topics"][0]["partitions"][0]["leader_epoch"])
 
     def _uncommitted(self) -> None:
-        """Broker 3 is silent and in sync: the others have a record that is not committed."""
+        """Broker 3 is paused and in sync, so the other brokers have an uncommitted record."""
         self.lines.append("records that are not committed")
         self.cluster.pause(OTHER)
         assert self.cluster.produce(LEADER, "t", 1) == "NONE"
@@ -230,7 +231,7 @@ def test_librdkafka_reads_from_the_follower_in_its_rack(ours: ThreeBrokers) -> N
         return count >= 20 and read_from[-1:] == [FOLLOWER]
 
     try:
-        wait_until(reads_on, SETTLE_S, "20 records, read from the follower", 0)
+        wait_until(reads_on, SETTLE_S, "20 records, fetched from the follower", 0)
     finally:
         consumer.close()
 
@@ -267,7 +268,7 @@ def test_leader_and_follower_respond_as_recorded_from_kafka(ours: ThreeBrokers) 
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not campaign.enabled(), reason="three brokers of genuine Kafka: --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs three Apache Kafka brokers: --campaign")
 def test_genuine_kafka_returns_the_same_responses(tmp_path: Path) -> None:
     cluster = ThreeBrokers(tmp_path, genuine=True, settings=SETTINGS)
     try:

@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics of a cluster: several topics at once, timeouts, brokers that are away."""
+"""CreateTopics and DeleteTopics in a cluster: several topics in a request, timeouts, and offline brokers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_colliding_names_in_one_request_are_rejected(cluster: EmbeddedClus
 async def test_settings_can_change_while_a_topic_is_created(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, settings_go: bool
 ) -> None:
-    """As with a topic of the same name whose deletion comes to its end at that moment."""
+    """This happens when the deletion of a topic with the same name completes at that moment."""
     path = znodes.config_path("topics", "t")
     other = cluster.tree.connect()
     if settings_go:
@@ -105,7 +105,9 @@ async def test_settings_can_change_while_a_topic_is_created(
 
 
 async def test_a_topic_can_have_replicas_on_offline_brokers(cluster: EmbeddedCluster) -> None:
-    """As Kafka with ZooKeeper: the topic is made, and led as soon as one of its brokers lives."""
+    """As in Apache Kafka with ZooKeeper, the topic is created, and gets a leader once one of its brokers is
+    alive.
+    """
     away = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.controller.broker_id)
     other = cluster.controller.broker_id
     await cluster.stop_broker(away)

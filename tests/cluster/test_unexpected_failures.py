@@ -1,4 +1,4 @@
-"""What nobody expected to fail does not end what keeps a broker in its cluster."""
+"""Unexpected exceptions: they do not stop the tasks that keep a broker in its cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_broker_registers_again_despite_failures(
 async def test_unreadable_settings_are_read_again(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compacted topic that was taken for one with default settings would lose records by their age."""
+    """With default settings, a compacted topic would lose records by retention."""
     store = cluster.brokers[1].store
     path, get, losses = znodes.config_path("topics", "t"), store.get, [True]
 

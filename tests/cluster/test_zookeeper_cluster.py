@@ -1,4 +1,4 @@
-"""Three broker processes on a real ZooKeeper, as Kafka's own tool sees them."""
+"""Three broker processes on a real ZooKeeper, as seen by Kafka's topic tool."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ ALL = {1, 2, 3}
 
 
 class Cluster:
-    """The brokers by id."""
-
     def __init__(self, directory: Path) -> None:
         self.zookeeper = ZooKeeper(directory / "zookeeper")
         self.brokers = {
@@ -30,7 +28,8 @@ class Cluster:
                     "zookeeper.connect": f"{self.zookeeper.address}/cluster",
                     "zookeeper.session.timeout.ms": "2000",
                     "replica.lag.time.max.ms": "3000",
-                    # A controller gives leadership back five seconds after it was elected, too.
+                    # Disable rebalancing: a controller also rebalances leaders five seconds after its
+                    # election.
                     "auto.leader.rebalance.enable": "false",
                 },
             )
@@ -39,15 +38,15 @@ class Cluster:
 
     @property
     def alive(self) -> str:
-        """The addresses of the brokers that run."""
+        """The addresses of the running brokers."""
         return ",".join(broker.address for broker in self.brokers.values() if broker.running)
 
     def topics(self, *arguments: str) -> str:
-        """What Kafka's topic tool says."""
+        """Return the output of Kafka's topic tool."""
         return java.run("kafka-topics", "--bootstrap-server", self.alive, *arguments).stdout
 
     def state(self, topic: str) -> tuple[int, set[int]]:
-        """Leader and in-sync replicas of partition 0, as the tool describes them."""
+        """Return (leader, in-sync replicas) of partition 0, as the topic tool describes them."""
         text = self.topics("--describe", "--topic", topic)
         found = re.search(r"Partition: 0\s+Leader: (\S+)\s+Replicas: \S+\s+Isr: (\S*)", text)
         assert found is not None, text
@@ -57,7 +56,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for all tests; each leaves all brokers up and in sync, but the last."""
+    """A cluster shared by all tests. Each test except the last one leaves all brokers running and in sync."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     cluster.zookeeper.start()
     try:
@@ -77,20 +76,24 @@ def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     cluster.topics("--create", "--topic", "t", "--replica-assignment", "1:2:3")
     assert cluster.state("t") == (1, ALL)
     cluster.brokers[1].kill()
-    wait_until(lambda: cluster.state("t") == (2, {2, 3}), 20, "another leader")
+    wait_until(lambda: cluster.state("t") == (2, {2, 3}), 20, "a new leader")
     cluster.brokers[1].start()
-    wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all in sync again")
+    wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all replicas in sync again")
 
 
 def test_the_last_broker_stops_at_once_on_the_second_signal(cluster: Cluster) -> None:
-    """Nobody can take over what it leads; it would ask for a successor three times, 5 s apart."""
+    """No broker can take over the leadership. Without the second signal, the broker would retry three times,
+    5 s apart.
+    """
     cluster.topics("--create", "--topic", "u", "--replica-assignment", "3:2:1")
     for broker_id in (1, 2):
         assert cluster.brokers[broker_id].stop() == 0
     last = cluster.brokers[3].process
     last.child.send_signal(signal.SIGTERM)
     wait_until(
-        lambda: "Could not move leadership to other brokers" in last.tail(), 10, "a request for a successor"
+        lambda: "Could not move leadership to other brokers" in last.tail(),
+        10,
+        "a controlled shutdown attempt",
     )
     begun = time.monotonic()
     assert last.stop() == 0

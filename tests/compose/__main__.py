@@ -1,4 +1,5 @@
-"""The rest of scripts/compose-test, once the images are there: up, the checks, down, and a summary."""
+"""The second part of scripts/compose-test, once the images exist: start the cluster, run the checks, stop the
+cluster, print a summary."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from tests.compose.docker import Cluster
 
 
 class Steps:
-    """Tells a person what happens, and how long each part took."""
+    """Prints each step and its duration."""
 
     def __init__(self) -> None:
         self._took: list[tuple[str, float]] = []
 
     def run(self, title: str, step: Callable[[], str | None]) -> None:
-        """One step. Whatever it raises ends the run."""
+        """Run one step. Any exception ends the run."""
         print(f"-- {title} …", flush=True)
         started = time.monotonic()
         told = step()
@@ -32,12 +33,12 @@ class Steps:
 
 
 def main() -> int:
-    """Returns the exit code: 0 when everything passed."""
+    """Run all steps, and return the exit code: 0 if everything passed."""
     parser = argparse.ArgumentParser(prog="scripts/compose-test", description=__doc__)
     parser.add_argument("--broker-image", required=True)
     parser.add_argument("--zookeeper-image", required=True)
     parser.add_argument("--keep", action="store_true", help="leave the cluster running after a failure")
-    parser.add_argument("-k", metavar="EXPRESSION", help="which of the client suite to run, as for pytest")
+    parser.add_argument("-k", metavar="EXPRESSION", help="client tests to run, as for pytest")
     options = parser.parse_args()
     cluster = Cluster(options.broker_image, options.zookeeper_image)
     steps = Steps()

@@ -1,6 +1,6 @@
-"""What the cluster of docker-compose.yml must do.
+"""Checks of the cluster of docker-compose.yml.
 
-A check returns what to tell a person, or raises AssertionError.
+A check returns a summary to print, or raises AssertionError.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.support.servers import PROJECT
 
 COUNT = 300
 LOADED = "loaded"
-"""The topic under load."""
+"""The topic that the load writes to."""
 
 HEAL_S = 90
 
 
 def settings(cluster: Cluster) -> str:
-    """Who the processes are, KAFKA_CREATE_TOPICS, and settings by Kafka's rule for variables."""
+    """Check the user of the processes, KAFKA_CREATE_TOPICS, and settings given as environment variables."""
     for name in BROKERS:
         assert docker("exec", cluster.id(name), "id", "-u").strip() != "0", f"{name} runs as root"
     admin = _admin(cluster)
@@ -47,11 +47,12 @@ def settings(cluster: Cluster) -> str:
 
 
 def client_inside(cluster: Cluster) -> str:
-    """A container on the network reads what the host wrote, and the host reads what it wrote."""
+    """A container on the network reads records that the host wrote, and the host reads the container's
+    records."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
     for number in range(COUNT):
         producer.produce("orders", b"outside %d" % number)
-    assert producer.flush(30) == 0, "the host's records are not acknowledged"
+    assert producer.flush(30) == 0, "the host's records were not acknowledged"
     library = Path(kafka.__file__).parent
     told = docker(
         "run",
@@ -82,7 +83,8 @@ def client_suite(cluster: Cluster, arguments: list[str]) -> str:
 
 
 def losing_brokers(cluster: Cluster) -> str:
-    """Under load with acks=all: one broker's container is killed, another stops and Docker restarts it."""
+    """Under load with acks=all, one broker's container is killed; another broker stops, and Docker restarts
+    it."""
     admin = _admin(cluster)
     admin.create_topics([NewTopic(LOADED, num_partitions=PARTITIONS)])[LOADED].result(20)
     with Load(ConfluentProducer(cluster.bootstrap, LOADED)) as load:
@@ -90,18 +92,22 @@ def losing_brokers(cluster: Cluster) -> str:
         victim = BROKERS[_leader(admin, LOADED, 0) - 1]
         docker("kill", cluster.id(victim))
         wait_until(
-            lambda: _leader(admin, LOADED, 0) not in (-1, BROKERS.index(victim) + 1), HEAL_S, "a new leader"
+            lambda: _leader(admin, LOADED, 0) not in (-1, BROKERS.index(victim) + 1),
+            HEAL_S,
+            "a new leader",
         )
         before = len(load.acknowledged)
         wait_until(
             lambda: len(load.acknowledged) > before + 1000, HEAL_S, "1,000 records without the dead broker"
         )
         docker("start", cluster.id(victim))
-        wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync again")
+        wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync after the restart")
         stopped = BROKERS[_leader(admin, LOADED, 0) - 1]
         docker("exec", cluster.id(stopped), "python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
         wait_until(
-            lambda: cluster.inspect(stopped, "{{.RestartCount}}") == "1", HEAL_S, "Docker restarts the broker"
+            lambda: cluster.inspect(stopped, "{{.RestartCount}}") == "1",
+            HEAL_S,
+            "restart by Docker",
         )
         cluster.wait_healthy(stopped)
         wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync at the end")
@@ -116,7 +122,7 @@ def losing_brokers(cluster: Cluster) -> str:
 
 
 def data_outlive_containers(cluster: Cluster) -> str:
-    """With all containers gone and made anew, the volumes have the records."""
+    """After all containers are removed and created again, the volumes still contain the records."""
     cluster.down(volumes=False)
     cluster.up()
     found = values_of_orders(cluster)
@@ -125,7 +131,7 @@ def data_outlive_containers(cluster: Cluster) -> str:
 
 
 def values_of_orders(cluster: Cluster) -> set[bytes]:
-    """Every value in the topic `orders`, read from the host."""
+    """Return every value in the topic `orders`, read from the host."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -152,7 +158,7 @@ def _written_values() -> set[bytes]:
 
 
 def _admin(cluster: Cluster) -> AdminClient:
-    """It does not tell of every connection that is lost with a broker."""
+    """Return an admin client that does not log lost connections to brokers."""
     return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
 
 

@@ -1,4 +1,4 @@
-"""Docker and the cluster of docker-compose.yml, as scripts/compose-test uses them."""
+"""Docker commands, and the cluster of docker-compose.yml, for scripts/compose-test."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from tests.support.servers import PROJECT
 
 BROKERS = ("kafka1", "kafka2", "kafka3")
 INSIDE = ",".join(f"{name}:9092" for name in BROKERS)
-"""The brokers' addresses for containers on the network."""
+"""Addresses of the brokers for containers on the network."""
 
 TOPICS = {"orders": 6, "state": 3}
-"""What KAFKA_CREATE_TOPICS asks for: partitions by name, three replicas each; `state` is compacted."""
+"""The topics of KAFKA_CREATE_TOPICS with their partition counts. Each has three replicas; `state` is
+compacted."""
 
 START_S = 120
 
 
 class DockerFailed(AssertionError):
-    """A command of Docker failed; the message is the command and what it printed."""
+    """A Docker command failed. The message contains the command and its output."""
 
 
 def docker(*arguments: str) -> str:
-    """What a docker command printed. Raises DockerFailed."""
+    """Run a docker command, and return its output. Raises DockerFailed."""
     return _run(["docker", *arguments], {})
 
 
@@ -41,7 +42,7 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> str:
 
 
 class Cluster:
-    """docker-compose.yml under a name, ports and volumes of its own."""
+    """docker-compose.yml with a separate project name, ports and volumes."""
 
     def __init__(self, broker_image: str, zookeeper_image: str) -> None:
         self.project = f"kafka-compat-test-{secrets.token_hex(3)}"
@@ -57,12 +58,12 @@ class Cluster:
         }
 
     def compose(self, *arguments: str) -> str:
-        """What `docker compose …` printed. Raises DockerFailed."""
+        """Run `docker compose …`, and return its output. Raises DockerFailed."""
         files = ("-f", "docker-compose.yml", "-f", "tests/compose/override.yml")
         return _run([*compose_command(), *files, *arguments], self._environment)
 
     def up(self) -> None:
-        """Start everything and wait until all of it is healthy."""
+        """Start all services, and wait until they are healthy."""
         self.compose("up", "--detach", "--no-build")
         for service in ("zookeeper", *BROKERS):
             self.wait_healthy(service)
@@ -74,11 +75,11 @@ class Cluster:
         wait_until(healthy, START_S, f"{service} is healthy", 0.2)
 
     def inspect(self, service: str, template: str) -> str:
-        """What Docker tells of a service's container, as the template picks it."""
+        """Return the result of `docker inspect` for a service's container, formatted with `template`."""
         return docker("inspect", "--format", template, self.id(service)).strip()
 
     def id(self, service: str) -> str:
-        """The container of a service, also when it does not run."""
+        """Return the container id of a service, even if the container is stopped."""
         labels = {"project": self.project, "service": service}
         filters = [f"--filter=label=com.docker.compose.{name}={value}" for name, value in labels.items()]
         (found,) = docker("ps", "--all", "--quiet", *filters).split()
@@ -88,12 +89,12 @@ class Cluster:
         return self.compose("logs", "--no-color", "--tail", str(lines))
 
     def down(self, *, volumes: bool) -> None:
-        """Stop and remove the containers and the network; with `volumes`, the data too."""
+        """Stop and remove the containers and the network. With `volumes`, delete the data too."""
         self.compose("down", "--timeout", "20", *(["--volumes"] if volumes else []))
 
 
 def compose_command() -> list[str]:
-    """Docker's own `compose`, or the older program."""
+    """Return the command of Compose: the Docker plugin, or the older docker-compose."""
     has_plugin = subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
     if not has_plugin and shutil.which("docker-compose") is None:
         raise DockerFailed("neither `docker compose` nor docker-compose is there")

@@ -1,8 +1,8 @@
-"""A client inside the network of the containers: reads what is there and writes as much again.
+"""A client inside the containers' network, which reads the topic's records and then writes the same number.
 
     python inside.py BOOTSTRAP TOPIC COUNT
 
-Runs in a container of the broker's image with kafka-python beside it, and prints what it did.
+It runs in a container of the broker's image with kafka-python installed, and prints a summary.
 """
 
 import sys
@@ -25,4 +25,4 @@ for number in range(count):
     producer.send(topic, b"inside %d" % number)
 producer.flush(30)
 producer.close()
-print(f"read {count} records of the host and wrote {count}")
+print(f"read {count} records from the host and wrote {count}")

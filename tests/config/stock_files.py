@@ -1,4 +1,4 @@
-"""The settings that the server.properties hold which Apache Kafka's releases bring along, line by line."""
+"""Settings in the server.properties files of Apache Kafka's releases, line by line."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ STOCK_FILES = {
 
 
 def text(settings: dict[str, str]) -> str:
-    """The file."""
+    """Return the settings as the text of a properties file."""
     return "".join(f"{name}={value}\n" for name, value in settings.items())

@@ -1,4 +1,4 @@
-"""authorizer.class.name and the settings that belong to it."""
+"""The setting authorizer.class.name and the authorizer's own settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_authorizer_settings_are_parsed() -> None:
 
 
 def test_misspelled_authorizer_settings_are_reported() -> None:
-    """A broker that says nothing of it would be open."""
+    """Without a warning, the broker would run without authorization unnoticed."""
     found = BrokerConfig.from_properties({"authorizer.class.nam": CLASSES[0], "super.user": "User:ann"})
     assert found.unknown == ("authorizer.class.nam", "super.user")
     assert found.unknown_with_guess("authorizer.class.nam").endswith("(did you mean authorizer.class.name?)")
@@ -68,7 +68,7 @@ def test_invalid_authorizer_settings_are_rejected(name: str, value: str) -> None
 
 
 def test_a_broker_does_not_start_with_an_unknown_authorizer() -> None:
-    """To ignore it would let everybody in."""
+    """Ignoring the setting would give every client full access."""
     ended = run_kafka_compat("serve", "--override", "authorizer.class.name=com.example.MyAuthorizer")
     assert ended.returncode == 2
     assert "com.example.MyAuthorizer" in ended.stderr

@@ -1,4 +1,4 @@
-"""What a person's settings mean, and what they read when one is wrong."""
+"""Parsing of settings, and the messages about invalid ones."""
 
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from kafka_compat.config import (
     log_config,
     topic_keys,
 )
+from kafka_compat.config.keys import dynamic_only_keys
 
 
 def test_by_default_a_broker_listens_on_the_loopback_interface() -> None:
@@ -112,7 +113,7 @@ def test_the_command_line_overrides_the_environment_and_the_file(tmp_path: Path)
     assert config.str("broker.rack") == "b"
     assert config.int("log.segment.bytes") == 1000
     assert config.unknown == ()
-    assert load([str(path)]).str("broker.rack") == "a", "the environment counts only when asked for"
+    assert load([str(path)]).str("broker.rack") == "a", "the environment is read only on request"
 
 
 def test_environment_variables_are_mapped_as_in_the_docker_images() -> None:
@@ -246,3 +247,11 @@ def test_dynamic_settings_override_static_ones_in_any_unit_and_can_be_removed() 
 def test_unknown_names_are_collected_for_a_warning() -> None:
     config = BrokerConfig({"num.partition": "3", "listener.name.internal.ssl.keystore.location": "/x"})
     assert config.unknown == ("num.partition",)
+
+
+def test_settings_that_kafka_accepts_only_by_alter_configs_are_known_in_a_file() -> None:
+    for name in dynamic_only_keys():
+        config = BrokerConfig({name: "1000"})
+        assert (config.unknown, config.without_effect, config.int(name)) == ((), [], 1000)
+    typo = "leader.replication.throttled.rat"
+    assert BrokerConfig({typo: "1"}).unknown_with_guess(typo) == f"{typo} (did you mean {typo}e?)"

@@ -1,4 +1,4 @@
-"""Settings that change while the broker runs: who gets which answer, what is kept, who is told."""
+"""Dynamic settings: responses to changes, storage, and notification of subscribers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SET, DELETE, APPEND, SUBTRACT = Operation
 
 
 class World:
-    """A broker's settings over a real store, with one topic."""
+    """A broker's config manager with a real store and one topic."""
 
     def __init__(self, session: EmbeddedSession, static: dict[str, str]) -> None:
         self.session = session
@@ -215,7 +215,7 @@ async def test_a_restarted_broker_applies_its_stored_settings(world: World) -> N
     assert log_config(again.config, {}).retention_ms == 50000
     assert again.config.int("message.max.bytes") == 9999
     (entry,) = await again.manager.describe(BROKER, "1", ["my.own"])
-    assert (entry.value, entry.is_sensitive) == (None, True), "an unknown setting may be a secret"
+    assert (entry.value, entry.is_sensitive) == (None, True), "unknown settings are treated as sensitive"
 
 
 async def test_an_invalid_stored_setting_is_ignored_and_logged(

@@ -1,4 +1,4 @@
-"""Java's .properties syntax, case by case as java.util.Properties reads it."""
+"""Java's .properties syntax, parsed like java.util.Properties."""
 
 import pytest
 from hypothesis import example, given

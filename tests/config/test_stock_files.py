@@ -1,4 +1,4 @@
-"""A server.properties that came with Kafka starts this broker as it is."""
+"""Startup with the server.properties files of Apache Kafka's releases, unmodified."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_stock_file_is_accepted_unchanged(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STOCK_FILES if "ZooKeeper" not in name])
 def test_a_broker_serves_clients_with_a_stock_file(tmp_path: Path, name: str) -> None:
     settings = STOCK_FILES[name] | {"log.dirs": str(tmp_path / "logs")}
-    # Any free port of the loopback interface, where the file has a fixed one of all.
+    # Listen on any free loopback port, because the file sets a fixed port on all interfaces.
     settings["listeners"] = settings["listeners"].replace("://:9092", "://127.0.0.1:0")
     file = tmp_path / "server.properties"
     file.write_text(text(settings))

@@ -1,4 +1,4 @@
-"""Records as producers send them, whole or broken in one chosen place."""
+"""Record batches as producers send them, valid or with one chosen field corrupted."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def record(number: int, value: bytes | None = None, key: bytes | None = b"key") 
 def batch(
     count: int = 3, *, start: int = 0, compression: CompressionType = CompressionType.NONE, **more: object
 ) -> bytes:
-    """One batch of `count` records, a second apart."""
+    """Return one batch of `count` records whose timestamps are one second apart."""
     numbered = [record(number) for number in range(start, start + count)]
     return build_batch(numbered, compression=compression, **more)  # type: ignore[arg-type]
 
 
 def sealed(data: bytes | bytearray) -> bytes:
-    """The batch with its CRC made right again."""
+    """Return the batch with its CRC recalculated."""
     found = bytearray(data)
     found[CRC_AT : CRC_AT + 4] = struct.pack(">I", crc32c.crc32c(bytes(found[ATTRIBUTES_AT:])))
     return bytes(found)
 
 
 def changed(data: bytes, at: int, code: str, value: int, *, seal: bool = True) -> bytes:
-    """The batch with one field replaced; its CRC fits unless `seal` is false."""
+    """Return the batch with one field replaced. The CRC is recalculated unless `seal` is false."""
     found = bytearray(data)
     struct.pack_into(f">{code}", found, at, value)
     return sealed(found) if seal else bytes(found)
@@ -47,7 +47,9 @@ def changed(data: bytes, at: int, code: str, value: int, *, seal: bool = True) -
 def old_message(
     magic: int, value: bytes | None, key: bytes | None = None, *, offset: int = 0, number: int = 0
 ) -> bytes:
-    """One uncompressed message of format 0 or 1 (Produce 0-2), with its offset and size in front."""
+    """Return one uncompressed message in format 0 or 1 (Produce versions 0 to 2), preceded by its offset and
+    size.
+    """
     start = struct.pack(">bb", magic, 0)
     if magic == 1:
         start += struct.pack(">q", START_MS + number * 1000)

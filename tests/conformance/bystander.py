@@ -1,4 +1,4 @@
-"""A connection that produces and consumes while others misbehave, and remembers the first trouble."""
+"""A connection that produces and consumes while other clients send bad input, and records the first error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conformance.wire import Connection
 
 
 class Bystander:
-    """Produces a batch and fetches it back, again and again, on one connection that must never break."""
+    """Produces and fetches batches repeatedly on one connection, which must stay open."""
 
     def __init__(self, address: str, topic: str) -> None:
         self._topic = topic
@@ -53,15 +53,15 @@ class Bystander:
             ApiKey.FETCH, 11, {"max_wait_ms": 1000, "min_bytes": 1, "topics": topics}
         )
         records = fetched["responses"][0]["partitions"][0]["records"]
-        assert records[61:] == data[61:], "the bystander reads what it wrote"
+        assert records[61:] == data[61:], "the bystander did not read the batch that it wrote"
 
     def await_rounds(self, count: int = 2, timeout_s: float = 10) -> None:
-        """Wait until it has done that many more rounds; AssertionError when it could not."""
+        """Wait for `count` more rounds. Raises AssertionError if a round failed or took too long."""
         with self._round_done:
             target = self.rounds + count
             done = self._round_done.wait_for(lambda: self.trouble or self.rounds >= target, timeout_s)
-        assert self.trouble is None, f"the bystander noticed: {self.trouble!r}"
-        assert done, "the bystander was held up"
+        assert self.trouble is None, f"the bystander failed: {self.trouble!r}"
+        assert done, "the bystander was delayed"
 
     def close(self) -> None:
         self._stop.set()

@@ -1,5 +1,5 @@
-"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or 4.1.0 for what ZooKeeper mode lacks. In
-campaigns 4.3.0 is there, too, for what 4.1.0 lacks.
+"""Pairs of connections to our broker and to Apache Kafka: 3.9.1, or 4.1.0 for features that ZooKeeper mode
+lacks. Campaigns also use 4.3.0 for features that 4.1.0 lacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def genuine_41_address(genuine_41: GenuineKafka) -> str:
 
 @pytest.fixture(scope="session")
 def genuine_43_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Apache Kafka 4.3.0 (KRaft), one for the whole run."""
+    """Apache Kafka 4.3.0 (KRaft), started once per test run."""
     server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.3.0"), version="4.3.0", mode="kraft")
     server.start()
     yield server.address
@@ -38,7 +38,7 @@ def genuine_43_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 @pytest.fixture
 def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
-    """Our broker and genuine Kafka 3.9.1."""
+    """Our broker and Apache Kafka 3.9.1."""
     found = Pair(our_address, genuine_address)
     yield found
     found.close()
@@ -46,7 +46,7 @@ def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
 
 @pytest.fixture
 def pair_41(our_address: str, genuine_41_address: str) -> Iterator[Pair]:
-    """Our broker and genuine Kafka 4.1.0."""
+    """Our broker and Apache Kafka 4.1.0."""
     found = Pair(our_address, genuine_41_address)
     yield found
     found.close()

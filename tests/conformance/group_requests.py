@@ -1,4 +1,4 @@
-"""Requests of the members of consumer groups."""
+"""Requests of consumer group members."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def ready_group(pair: Pair) -> str:
             if found["error_code"] == 0 and connection.ask(ApiKey.HEARTBEAT, 1, probe)["error_code"] == 25:
                 break
         else:
-            pytest.fail("no coordinator")
+            pytest.fail("group coordinators")
     return group

@@ -1,4 +1,4 @@
-"""Requests that write records and read them."""
+"""Requests that write and read records."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def offsets_request(
 
 
 def await_producer_ids(pair: Pair) -> None:
-    """Wait until both brokers have ids to give: a genuine one fetches its first block when first asked."""
+    """Wait until both brokers can allocate producer ids. Apache Kafka fetches its first block of ids on the
+    first request.
+    """
     request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
 
     def given() -> bool:

@@ -1,7 +1,7 @@
-"""ACLs are created, listed and deleted as genuine Kafka 3.9.1 with AclAuthorizer does it, and kept in nodes
-that it reads.
+"""Creation, listing and deletion of ACLs, compared with Apache Kafka 3.9.1 with AclAuthorizer, and storage in
+nodes that Apache Kafka can read.
 
-Both brokers let everybody do what no ACL is about; nobody but User:admin is a super user.
+Both brokers allow access to resources without ACLs. User:admin is the only super user.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, s
     ours.start()
     yield ours.address, genuine.address
     ours.stop()
-    # Locked out, it would ask its controller for leave in vain.
+    # The last test denies this broker access to the cluster, so its controlled shutdown would fail.
     genuine.kill()
     genuine.stop()
 
@@ -79,13 +79,13 @@ def pair(addresses: tuple[str, str]) -> Iterator[Pair]:
 
 
 def create(pair: Pair, *acls: Plain) -> list[int]:
-    """Their error codes."""
+    """Create the ACLs, and return the error codes."""
     answer = pair.same(ApiKey.CREATE_ACLS, {"creations": list(acls)}, pair.versions(ApiKey.CREATE_ACLS, 1))
     return [item["error_code"] for item in answer["results"]]
 
 
 def described(pair: Pair, **fields: object) -> set[tuple[object, ...]]:
-    """What both brokers have, as (type, name, pattern type, principal, operation)."""
+    """Return the matching ACLs of both brokers as (type, name, pattern type, principal, operation)."""
     answer = pair.same(ApiKey.DESCRIBE_ACLS, taking(**fields), pair.versions(ApiKey.DESCRIBE_ACLS, 1))
     assert answer["error_code"] == NONE
     return {
@@ -102,7 +102,9 @@ def described(pair: Pair, **fields: object) -> set[tuple[object, ...]]:
 
 
 def delete(pair: Pair, *filters: Plain) -> list[set[str]]:
-    """The names of the resources of what each filter took. In one version: the next would find nothing."""
+    """Delete the ACLs that match the filters, and return the resource names that each filter matched. Only
+    one version is requested, because a second request would find nothing.
+    """
     answer = pair.same(ApiKey.DELETE_ACLS, {"filters": list(filters)}, [3])
     return [{item["resource_name"] for item in found["matching_acls"]} for found in answer["filter_results"]]
 
@@ -128,7 +130,7 @@ def test_acls_of_every_resource_type_are_created_and_listed(pair: Pair) -> None:
         acl("orders", operation=12, principal="Group:odd", host=""),
     ]
     assert create(pair, *wanted) == [NONE] * len(wanted)
-    assert create(pair, wanted[0], wanted[0]) == [NONE, NONE], "a second time changes nothing"
+    assert create(pair, wanted[0], wanted[0]) == [NONE, NONE], "creating the same ACL twice has no effect"
     assert len(described(pair)) == len(wanted)
 
 
@@ -211,7 +213,7 @@ def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     assert delete(pair, taking(resource_name_filter="absent")) == [set()]
     assert delete(pair, taking(operation=WRITE), taking(resource_name_filter="a")) == [{"a"}, {"a"}]
     first, second = delete(pair, taking(pattern_type_filter=PREFIXED), taking(resource_name_filter="ab"))
-    assert (first, second) == ({"ab", "b"}, {"ab"}), "each ACL stands at the first filter that takes it"
+    assert (first, second) == ({"ab", "b"}, {"ab"}), "an ACL is reported for the first filter that matches it"
     named = {"resource_type_filter": TOPIC, "pattern_type_filter": LITERAL}
     for name in ("", ".", "a/b", "\x01"):
         assert delete(pair, taking(resource_name_filter=name, **named)) == [set()]
@@ -222,7 +224,7 @@ def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
 
 
 def test_only_permitted_principals_can_describe_and_change_acls(pair: Pair) -> None:
-    """CreateAcls and DeleteAcls are ALTER, DescribeAcls is DESCRIBE on the cluster."""
+    """CreateAcls and DeleteAcls require ALTER on the cluster; DescribeAcls requires DESCRIBE."""
     cluster = {"resource_type": CLUSTER, "operation": ALL, "principal": "User:*"}
     create(pair, acl("kafka-cluster", **cluster))
     denied = acl("kafka-cluster", **{**cluster, "operation": DESCRIBE, "permission_type": DENY})
@@ -237,7 +239,7 @@ def test_only_permitted_principals_can_describe_and_change_acls(pair: Pair) -> N
 
 
 def test_random_requests_get_the_same_responses(pair: Pair) -> None:
-    """Whatever is asked, in whatever order, both answer the same and know the same."""
+    """The responses and the stored ACLs are the same after any sequence of requests."""
     chance = random.Random(2904)
     names = ("a", "ab", "abc", "*", "kafka-cluster", "", "a/b", "a b")
     kinds = (TOPIC, TOPIC, TOPIC, GROUP, TRANSACTIONAL_ID, USER)
@@ -308,7 +310,6 @@ TOOL = """
 def test_kafka_acls_prints_the_same_output_as_on_genuine_kafka(
     pair: Pair, addresses: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Kafka's own tool prints the same of both."""
     tools = JavaTools()
     try:
         for line in TOOL.splitlines():
@@ -335,7 +336,7 @@ def test_librdkafka_can_change_acls(pair: Pair, addresses: tuple[str, str]) -> N
     )
     for created in admin.create_acls([binding]).values():
         created.result(10)
-    unnamed: Any = None  # its stubs want texts, and it takes None
+    unnamed: Any = None  # the type stubs require str, but None is valid
     every = AclBindingFilter(
         ResourceType.ANY,
         unnamed,
@@ -352,7 +353,7 @@ def test_librdkafka_can_change_acls(pair: Pair, addresses: tuple[str, str]) -> N
 
 
 def test_an_acl_on_the_cluster_locks_out_all_other_principals(pair: Pair) -> None:
-    """The last test of the module: nobody here can take that back."""
+    """This must be the last test of the module, because no client here can revoke the ACL."""
     assert create(pair, acl("fine")) == [NONE]
     nobody = acl("kafka-cluster", resource_type=CLUSTER, operation=ALTER, principal="User:bob")
     pair.same(ApiKey.CREATE_ACLS, {"creations": [nobody]}, [3])

@@ -1,7 +1,7 @@
-"""Bad input gets genuine Kafka's reaction, and a bystander's connection never notices.
+"""Bad input: the broker reacts like Apache Kafka, and other connections are not affected.
 
-Two kinds of reaction: the connection is closed without an answer, or the answer carries an error and the
-connection lives on. Genuine Kafka is asked the same wherever we do not differ on purpose.
+The broker either closes the connection without a response, or returns an error and keeps the connection open.
+Apache Kafka receives the same input, except where our broker differs on purpose.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def bystander(our_address: str, genuine_address: str) -> Iterator[Bystander]:
 
 @pytest.fixture(autouse=True)
 def unharmed(bystander: Bystander) -> Iterator[None]:
-    """Around every test: the bystander goes on as before."""
+    """Check after every test that the bystander's connection still works."""
     bystander.await_rounds()
     yield
     bystander.await_rounds()
@@ -63,7 +63,7 @@ def header(api_key: int, version: int, *, client_id: bytes | None = b"x") -> byt
 
 
 _MORE_THAN_UNSENT_MAX = 40
-"""Answers of 0.9 MB, which no socket's buffers take."""
+"""Number of 0.9 MB responses that exceeds the buffers of the sockets."""
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(194)
 UNKNOWN_VERSION_PAYLOAD = header(ApiKey.METADATA, 99) + bytes(20)
 
@@ -75,7 +75,7 @@ CLOSED_WITHOUT_ANSWER = {
     "TLS on a plaintext port": TLS_HELLO,
     "API key -1": frame(header(-1, 0) + bytes(10)),
     "API key 999": frame(header(999, 0) + bytes(10)),
-    "a version nobody has": frame(UNKNOWN_VERSION_PAYLOAD),
+    "unknown version": frame(UNKNOWN_VERSION_PAYLOAD),
     "version -1": frame(header(ApiKey.METADATA, -1) + bytes(20)),
     "a header of four bytes": frame(struct.pack(">hh", ApiKey.METADATA, 4)),
     "a header without a body": frame(header(ApiKey.METADATA, 4)),
@@ -94,7 +94,7 @@ CLOSED_WITHOUT_ANSWER = {
     "a compact string longer than the frame": frame(
         header(ApiKey.METADATA, 9) + b"\0" + b"\x02" + b"\xff\xff\x7f" + b"abc" + bytes(4)
     ),
-    "a tagged field cut short": frame(header(ApiKey.METADATA, 9) + b"\x01\x05\x64" + b"abc"),
+    "truncated tagged field": frame(header(ApiKey.METADATA, 9) + b"\x01\x05\x64" + b"abc"),
     "an API of the controller's listener": frame(header(52, 0) + bytes(20)),
 }
 
@@ -116,7 +116,7 @@ def test_invalid_frames_close_the_connection_without_a_response(
 def test_responses_to_requests_before_an_invalid_frame_are_sent(
     our_address: str, genuine_address: str
 ) -> None:
-    """What was asked before the bad frame, in the same packet, is answered before the connection closes."""
+    """A response is sent before the invalid frame closes the connection."""
     for address in (genuine_address, our_address):
         with _connect(address) as connection:
             connection.send(encode(ApiKey.API_VERSIONS, 0, {}, 41))
@@ -134,7 +134,9 @@ def test_bytes_after_the_request_are_ignored(our_address: str, genuine_address: 
 
 
 def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCompatBroker]) -> None:
-    """Ours: half a frame does not hold a connection until the idle limit."""
+    """Only our broker has this deadline. Without it, a partial frame would hold the connection until the idle
+    timeout.
+    """
     broker = start_broker({"kafka.compat.frame.timeout.ms": "300"})
     with _connect(broker.address) as connection, _connect(broker.address) as patient:
         connection.send(encode(ApiKey.METADATA, 4, {"topics": []})[:-3])
@@ -145,7 +147,7 @@ def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCom
 def test_the_deadline_of_a_frame_is_suspended_while_the_broker_does_not_read(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
-    """Half a frame behind requests whose answers are not taken for longer than the deadline."""
+    """A partial frame follows requests whose responses the client does not read until after the deadline."""
     broker = start_broker({"kafka.compat.frame.timeout.ms": "300", "auto.create.topics.enable": "true"})
     with _connect(broker.address) as connection:
         connection.ask(ApiKey.METADATA, 4, {"topics": [{"name": "t"}], "allow_auto_topic_creation": True})
@@ -166,7 +168,7 @@ def test_the_deadline_of_a_frame_is_suspended_while_the_broker_does_not_read(
 def test_connections_over_the_limit_per_address_are_closed(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
-    """They are accepted and then end; when one of the others goes, there is room again."""
+    """Excess connections are accepted and then closed. Closing one makes room for a new one."""
     broker = start_broker({"max.connections.per.ip": "2"})
     first, second = _connect(broker.address), _connect(broker.address)
     for connection in (first, second):
@@ -183,7 +185,7 @@ def test_connections_over_the_limit_per_address_are_closed(
             except Closed:
                 continue
     else:
-        pytest.fail("no room after a connection went")
+        pytest.fail("a new connection after one was closed")
     second.close()
 
 
@@ -212,7 +214,7 @@ def code_of(answer: Plain) -> int:
 
 
 def with_record(body: bytes) -> bytes:
-    """A batch of one record whose bytes are given; its CRC fits."""
+    """Return a batch with one record that consists of `body`, with a valid CRC."""
     plain = batch(1)
     data = bytearray(plain[:RECORDS_AT] + body)
     struct.pack_into(">i", data, 8, len(data) - 12)
@@ -229,16 +231,16 @@ def _compressed(codec: int, payload: bytes) -> bytes:
 
 GOOD = batch(3)
 REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
-    "CRC that does not fit": (changed(GOOD, CRC_AT, "I", 12345, seal=False), 2),
+    "wrong CRC": (changed(GOOD, CRC_AT, "I", 12345, seal=False), 2),
     "magic 3": (changed(GOOD, MAGIC_AT, "b", 3), 2),
     "batch length below 14": (changed(GOOD, 8, "i", 13), 2),
     "negative batch length": (changed(GOOD, 8, "i", -1), 2),
     "format 1 in a version for format 2": (old_message(1, b"value"), 87),
     "format 0 in a version for format 2": (old_message(0, b"value"), 87),
-    "a batch cut short": (GOOD[:-5], 87),
+    "truncated batch": (GOOD[:-5], 87),
     "two batches": (GOOD + GOOD, 87),
     "base offset that is not 0": (changed(GOOD, 0, "q", 5), 87),
-    "count that does not fit the last offset": (changed(GOOD, LAST_OFFSET_DELTA_AT, "i", 7), 87),
+    "count that contradicts the last offset": (changed(GOOD, LAST_OFFSET_DELTA_AT, "i", 7), 87),
     "count 0": (changed(GOOD, COUNT_AT, "i", 0), 87),
     "count -1": (changed(changed(GOOD, COUNT_AT, "i", -1), LAST_OFFSET_DELTA_AT, "i", -2), 87),
     "a control batch": (changed(GOOD, ATTRIBUTES_AT, "h", 0x20), 87),
@@ -259,12 +261,12 @@ def test_invalid_batches_are_rejected_as_by_genuine_kafka(pair: Pair, what: str)
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, data), (9,))) == expected
     pair.same(ApiKey.FETCH, fetch_request(topic, 0), (11,))
     answers = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, GOOD))
-    assert [code_of(answer) for answer in answers] == [0, 0], "the partition still takes good batches"
+    assert [code_of(answer) for answer in answers] == [0, 0], "the partition still accepts valid batches"
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
-    """Ours: 87 for a codec that does not exist (genuine Kafka fails with an unknown server error)."""
+    """An unknown codec returns INVALID_RECORD (87). Apache Kafka returns UNKNOWN_SERVER_ERROR."""
     request = produce_request(pair.topic(), _compressed(codec, _one_record()))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
 
@@ -273,13 +275,15 @@ def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
 def test_invalid_compressed_data_with_a_valid_crc_is_a_corrupt_message(
     pair: Pair, codec: CompressionType
 ) -> None:
-    """Ours: 2, CORRUPT_MESSAGE."""
+    """Our broker returns CORRUPT_MESSAGE (2)."""
     request = produce_request(pair.topic(), _compressed(codec, b"this is no compressed data at all" * 3))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 2
 
 
 def test_a_decompression_bomb_is_rejected(pair: Pair) -> None:
-    """Ours: 200 MB of zeros in 200 KB are refused with 10; memory is bounded on the way."""
+    """Our broker rejects 200 KB that decompress to 200 MB of zeros with MESSAGE_TOO_LARGE (10), and bounds
+    the memory used.
+    """
     body = encode_record(0, 0, b"key", bytes(200_000_000))
     bomb = _compressed(CompressionType.GZIP, gzip.compress(body, 9))
     assert len(bomb) < 300_000
@@ -295,7 +299,7 @@ def test_invalid_acks_are_rejected(pair: Pair) -> None:
 
 
 def test_null_keys_in_a_compacted_topic_are_reported_per_record(pair: Pair) -> None:
-    """87, and the answer names the record."""
+    """The error is INVALID_RECORD (87), and the response names the record."""
     topic = pair.topic(configs={"cleanup.policy": "compact"})
     records = [record(0), record(1, key=None), record(2), record(3, key=None)]
     answer = pair.same(ApiKey.PRODUCE, produce_request(topic, build_batch(records)), (9,))
@@ -343,7 +347,9 @@ def test_too_large_batches_are_rejected(pair: Pair) -> None:
 
 
 def test_invalid_sequences_and_epochs_are_rejected(pair: Pair) -> None:
-    """A gap is 45, a repeat succeeds with the old offset, an older epoch is 47."""
+    """A gap returns OUT_OF_ORDER_SEQUENCE_NUMBER (45), a repetition the original offset, and an older epoch
+    INVALID_PRODUCER_EPOCH (47).
+    """
     topic = pair.topic()
 
     def send(sequence: int, epoch: int) -> Plain:
@@ -363,7 +369,7 @@ def test_a_transactional_batch_needs_a_transactional_id(pair: Pair) -> None:
 
 
 def test_producing_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
-    for connection in pair.sides.values():  # brings __consumer_offsets into being
+    for connection in pair.sides.values():  # creates __consumer_offsets
         connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
     pair.await_topic("__consumer_offsets", 0)
     answer = pair.same(ApiKey.PRODUCE, produce_request("__consumer_offsets", GOOD), (9,))
@@ -372,14 +378,14 @@ def test_producing_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> Non
 
 
 def test_min_insync_replicas_is_limited_to_the_number_of_replicas(pair: Pair) -> None:
-    """A topic with fewer replicas than min.insync.replicas asks for takes acks=all from those it has."""
+    """If min.insync.replicas exceeds the replication factor, acks=all requires only the existing replicas."""
     topic = pair.topic(configs={"min.insync.replicas": "2"})
     for acks in (-1, 1):
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD, acks=acks), (9,))) == 0
 
 
 def test_many_malformed_batches_do_not_close_a_connection(pair: Pair) -> None:
-    """Whatever byte of a batch is wrong, the answer is an error or it was good; the connection lives."""
+    """Whichever byte of a batch is wrong, the broker returns a response, and the connection stays open."""
     topic = pair.topic()
     connection = pair.sides["ours"]
     for at in range(8, len(GOOD)):
@@ -496,6 +502,5 @@ def test_the_client_id_can_be_null_empty_or_non_ascii(our_address: str, genuine_
 
 
 def test_a_sequence_without_a_producer_id_gets_the_same_error(pair: Pair) -> None:
-    """A sequence means nothing without a producer id."""
     data = changed(GOOD, BASE_SEQUENCE_AT, "i", 5)
     pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), data), (9,))

@@ -1,4 +1,4 @@
-"""The levels of a broker's loggers (KIP-412), as genuine Kafka 3.9.1 answers for those that both have."""
+"""Levels of a broker's loggers (KIP-412), compared with Apache Kafka 3.9.1 for the loggers that both have."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def describe(keys: list[str] | None, broker: str = "1") -> Plain:
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param([(SET, "no.such.logger", "DEBUG")], id="a logger that is not there"),
-        pytest.param([(DELETE, "no.such.logger", None)], id="delete one that is not there"),
-        pytest.param([(SET, "kafka", "LOUD")], id="no level"),
-        pytest.param([(SET, "kafka", "debug")], id="in small letters"),
-        pytest.param([(SET, "kafka", "OFF")], id="a level of log4j's alone"),
-        pytest.param([(SET, "kafka", "")], id="an empty level"),
+        pytest.param([(SET, "no.such.logger", "DEBUG")], id="unknown logger"),
+        pytest.param([(DELETE, "no.such.logger", None)], id="delete an unknown logger"),
+        pytest.param([(SET, "kafka", "LOUD")], id="unknown level"),
+        pytest.param([(SET, "kafka", "debug")], id="level in lower case"),
+        pytest.param([(SET, "kafka", "OFF")], id="level that only log4j has"),
+        pytest.param([(SET, "kafka", "")], id="empty level"),
         pytest.param([(SET, "kafka", None)], id="null"),
-        pytest.param([(DELETE, "root", None)], id="delete the root's"),
+        pytest.param([(DELETE, "root", None)], id="delete the root level"),
         pytest.param([(APPEND, "kafka", "DEBUG")], id="append"),
         pytest.param([(SUBTRACT, "root", "DEBUG")], id="subtract"),
-        pytest.param([(SET, "kafka", "DEBUG"), (SET, "kafka", "INFO")], id="one twice"),
-        pytest.param([(SET, "no.such", "DEBUG"), (APPEND, "kafka", "DEBUG")], id="the first problem is told"),
-        pytest.param([(APPEND, "kafka", "DEBUG"), (SET, "no.such", "DEBUG")], id="in their order"),
-        pytest.param([], id="nothing"),
+        pytest.param([(SET, "kafka", "DEBUG"), (SET, "kafka", "INFO")], id="same logger twice"),
+        pytest.param([(SET, "no.such", "DEBUG"), (APPEND, "kafka", "DEBUG")], id="first error is reported"),
+        pytest.param([(APPEND, "kafka", "DEBUG"), (SET, "no.such", "DEBUG")], id="errors in order"),
+        pytest.param([], id="no changes"),
     ],
 )
 def test_invalid_level_changes_are_rejected(pair: Pair, changes: list[tuple[int, str, str | None]]) -> None:
@@ -53,13 +53,13 @@ def test_requests_for_loggers_of_other_brokers_are_rejected(pair: Pair, broker: 
     request = change((SET, "kafka", "DEBUG"), broker=broker)
     ours, genuine = (side["responses"][0] for side in pair.both(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
     assert ours["error_code"] == genuine["error_code"]
-    # Kafka names itself as the one that it did not expect.
+    # Kafka's message wrongly says that it received 1, its own id.
     assert ours["error_message"] == genuine["error_message"].replace("received 1", "received 77")
     pair.same(ApiKey.DESCRIBE_CONFIGS, describe(["kafka"], broker))
 
 
 def test_levels_are_set_described_and_deleted(pair: Pair) -> None:
-    """On the loggers that both have: the root, and `kafka`, by which all of ours can be meant."""
+    """The loggers that both brokers have are the root logger and `kafka`, which stands for all of ours."""
     before = [side["results"][0]["configs"] for side in pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(None))]
     for configs in before:
         assert {"root", "kafka"} <= {config["name"] for config in configs}

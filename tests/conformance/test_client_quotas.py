@@ -1,4 +1,4 @@
-"""Quotas of clients are validated, kept and told as genuine Kafka does it."""
+"""Client quotas: validation, storage and listing, compared with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeCluster, DescribeLogDirs and the calls about security answer as genuine Kafka does."""
+"""ApiVersions, DescribeCluster, DescribeLogDirs and the security APIs, compared with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ OURS_ELSEWHERE = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
 }
-"""What a single broker without security does not serve."""
+"""APIs that a standalone broker without security does not serve."""
 
 
 SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
 
 
 def test_every_api_version_of_genuine_kafka_is_served(pair: Pair) -> None:
-    """Each API of genuine Kafka is served over at least the same versions."""
     for version in pair.versions(ApiKey.API_VERSIONS):
         ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
         assert (ours["error_code"], ours["throttle_time_ms"]) == (0, 0)
@@ -53,7 +52,9 @@ def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
 
 
 def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> None:
-    """Version 99 is answered in the form of version 0 with error 35, so that the client can step down."""
+    """Version 99 is answered in the format of version 0 with UNSUPPORTED_VERSION (35), so that the client can
+    retry with a lower version.
+    """
     answers = []
     for connection in pair.sides.values():
         body = encode(ApiKey.API_VERSIONS, 4, SOFTWARE)[4:]
@@ -108,7 +109,7 @@ def test_describe_log_dirs_returns_the_same_response(pair: Pair) -> None:
 
 
 def test_acl_requests_fail_without_an_authorizer(pair: Pair) -> None:
-    """Without an authorizer, questions about ACLs answer SECURITY_DISABLED."""
+    """Without an authorizer, requests about ACLs return SECURITY_DISABLED."""
     every = {
         "resource_type_filter": 1,
         "pattern_type_filter": 1,
@@ -143,7 +144,7 @@ def test_sasl_requests_fail_on_a_listener_without_sasl(pair: Pair, mechanism: st
 
 
 def test_describe_topic_partitions_returns_the_same_response(pair_41: Pair) -> None:
-    """Pages of partitions, sorted by topic, with a cursor (KIP-966)."""
+    """Partitions are returned in pages, sorted by topic, with a cursor (KIP-966)."""
     first, second = sorted([pair_41.topic(3), pair_41.topic(2)])
     asked = [{"name": second}, {"name": first}, {"name": pair_41.name("absent")}, {"name": "a/b"}]
     for limit in (2000, 5, 4, 3, 1):

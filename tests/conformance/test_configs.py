@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs answer as genuine Kafka 3.9.1 does."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, compared with Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERYTHING: Plain = {"include_synonyms": True, "include_documentation": True}
 
 
 def test_every_topic_config_is_described_as_in_genuine_kafka(pair: Pair) -> None:
-    """Every config with its default, source, synonyms, type and documentation."""
+    """Each config has the same default, source, synonyms and type, and is documented."""
     plain_topic = pair.topic()
     changed = pair.topic(configs={"retention.ms": "1234567", "cleanup.policy": "compact"})
     found = []
@@ -40,7 +40,7 @@ def test_every_topic_config_is_described_as_in_genuine_kafka(pair: Pair) -> None
 
 
 def _without_documentation(answer: Any) -> Any:
-    """Texts are each project's own; that there is one is compared."""
+    """Reduce the documentation of configs to whether there is any, because the two projects' texts differ."""
     for result in answer["results"]:
         for config in result["configs"]:
             config["documentation"] = bool(config["documentation"])
@@ -67,7 +67,7 @@ def test_invalid_resources_are_not_described(pair: Pair) -> None:
 
 
 def test_broker_configs_have_the_same_names_types_and_flags(pair: Pair) -> None:
-    """All of the broker's settings are named, with type, sensitivity and read-only flag as genuine."""
+    """Each broker setting has the same name, type, sensitivity and read-only flag."""
     answers = pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(BROKER, "1", **EVERYTHING))
     ours, genuine = (
         {
@@ -94,16 +94,16 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
     [
         pytest.param([(SET, "retention.ms", "999000")], id="set"),
         pytest.param([(DELETE, "segment.bytes", None)], id="delete"),
-        pytest.param([(DELETE, "retention.ms", None)], id="delete what is not set"),
+        pytest.param([(DELETE, "retention.ms", None)], id="delete an unset config"),
         pytest.param([(APPEND, "cleanup.policy", "compact")], id="append"),
-        pytest.param([(SUBTRACT, "cleanup.policy", "delete")], id="subtract the last"),
-        pytest.param([(APPEND, "retention.ms", "5")], id="append to what is no list"),
+        pytest.param([(SUBTRACT, "cleanup.policy", "delete")], id="subtract the last element"),
+        pytest.param([(APPEND, "retention.ms", "5")], id="append to a scalar"),
         pytest.param([(SET, "retention.ms", None)], id="set to null"),
         pytest.param([(SET, "retention.ms", "x")], id="wrong type"),
         pytest.param([(SET, "no.such.config", "1")], id="unknown config"),
-        pytest.param([(SET, "retention.ms", "1"), (SET, "retention.ms", "2")], id="one config twice"),
-        pytest.param([(SET, "retention.ms", "1"), (SET, "flush.ms", "x")], id="one good, one bad"),
-        pytest.param([], id="nothing"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "retention.ms", "2")], id="same config twice"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "flush.ms", "x")], id="one valid, one invalid"),
+        pytest.param([], id="no changes"),
     ],
 )
 def test_incremental_changes_return_the_same_responses_and_values(
@@ -152,7 +152,7 @@ def test_changes_to_unknown_resources_are_rejected(pair: Pair) -> None:
 
 
 def test_alter_configs_replaces_all_settings(pair: Pair) -> None:
-    """The older call resets what it does not name."""
+    """Unlike IncrementalAlterConfigs, AlterConfigs resets the settings that the request does not contain."""
     for version in pair.versions(ApiKey.ALTER_CONFIGS):
         topic = pair.topic(configs={"segment.bytes": "1048576", "retention.ms": "5000"})
 

@@ -1,4 +1,4 @@
-"""ElectLeaders and reassignments, asked of a broker that is alone: Kafka's tools ask them of any broker."""
+"""ElectLeaders and partition reassignments on a standalone broker, as requested by Kafka's tools."""
 
 from __future__ import annotations
 

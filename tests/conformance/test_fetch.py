@@ -1,4 +1,4 @@
-"""Fetch for old clients, and fetch sessions (KIP-227), as genuine Kafka 3.9.1 answers them."""
+"""Fetch for old clients, and fetch sessions (KIP-227), compared with Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, StartBroker
 
 OLD = (0, 1, 2, 3)
-"""The versions of Fetch that get message formats 0 and 1."""
+"""Versions of Fetch that return message formats 0 and 1."""
 FOLLOWER, CLIENT = 2, -1
 SLOTS = 8
-"""Genuine Kafka cuts its cache in eight, and a session finds room only in its own part."""
+"""Number of cached sessions. Apache Kafka divides its cache into eight shards, each with its own slots."""
 
 
 def partition_of(answer: Plain) -> Plain:
@@ -31,7 +31,7 @@ def partition_of(answer: Plain) -> Plain:
 
 
 def offsets_of(records: bytes) -> list[int]:
-    """The offsets of whole messages of the old formats, compressed ones included."""
+    """Return the offsets of the complete messages in the old formats, including compressed ones."""
     data, found, position = whole_batches(records), list[int](), 0
     while position < len(data):
         message, position = read_message(data, position)
@@ -40,7 +40,7 @@ def offsets_of(records: bytes) -> list[int]:
 
 
 def set_topic(pair: Pair, topic: str, name: str, value: str) -> None:
-    """Change a setting of the topic on both brokers."""
+    """Set a topic config on both brokers."""
     change = {"name": name, "config_operation": 0, "value": value}
     wanted = {"resources": [{"resource_type": 2, "resource_name": topic, "configs": [change]}]}
     for answer in pair.both(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, wanted):
@@ -48,7 +48,7 @@ def set_topic(pair: Pair, topic: str, name: str, value: str) -> None:
 
 
 def await_code(pair: Pair, topic: str, version: int, code: int) -> None:
-    """Wait until both brokers answer a fetch of the topic with `code`."""
+    """Wait until both brokers respond to a fetch of the topic with error `code`."""
     request = fetch_request(topic, 0)
 
     def answered() -> bool:
@@ -58,7 +58,7 @@ def await_code(pair: Pair, topic: str, version: int, code: int) -> None:
     wait_until(answered, 10, f"error code {code} of {topic}")
 
 
-# --- old clients
+# Old clients
 
 
 def test_zstd_records_are_not_sent_to_clients_without_zstd(pair: Pair) -> None:
@@ -93,7 +93,7 @@ def test_zstd_support_is_required_by_compression_type_rather_than_by_the_log(pai
 
 
 def test_a_session_reports_an_unreadable_zstd_topic_with_each_change(pair: Pair) -> None:
-    """A client of version 9 is sent the error with each change, and nothing in between."""
+    """A version 9 client receives the error after each change of the topic, and nothing in between."""
     topic = pair.topic(configs={"compression.type": "zstd"})
     fill(pair, topic, batch(3))
     opened = pair.both(ApiKey.FETCH, 9, fetch_request(topic, 3, session_epoch=0))
@@ -125,7 +125,7 @@ def test_down_converted_records_begin_at_the_requested_offset(pair: Pair, versio
             for answer in pair.both(ApiKey.FETCH, version, fetch_request(name, offset))
         )
         assert ours == list(range(first, 15))
-        assert genuine and genuine == ours[: len(genuine)], "it sends no more bytes than are in its log"
+        assert genuine and genuine == ours[: len(genuine)], "Kafka may return fewer"
 
 
 def test_down_conversion_can_be_disabled_per_topic(pair: Pair) -> None:
@@ -143,11 +143,11 @@ def test_down_conversion_can_be_disabled_per_topic(pair: Pair) -> None:
     await_code(pair, topic, 3, 0)
 
 
-# --- sessions
+# Fetch sessions
 
 
 class Sessions:
-    """A session with each broker of a pair."""
+    """A fetch session on each broker of a pair."""
 
     def __init__(self, pair: Pair, opened: list[Plain], *, version: int = 11) -> None:
         self.pair = pair
@@ -156,14 +156,14 @@ class Sessions:
         self.epoch = 0
 
     def request(self, topics: list[Plain], **more: Any) -> Callable[[str], Plain]:
-        """The next incremental request."""
+        """Return the next incremental request."""
         self.epoch += 1
         base = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "topics": topics, **more}
         epoch = self.epoch
         return lambda side: {**base, "session_id": self.ids[side], "session_epoch": epoch}
 
     def same(self, topics: list[Plain], **more: Any) -> Plain:
-        """Send it to both; our answer, which is the same as the genuine one."""
+        """Send the request to both brokers, and return our response, which must match Apache Kafka's."""
         return self.pair.same(ApiKey.FETCH, self.request(topics, **more), (self.version,))
 
 
@@ -214,7 +214,9 @@ def test_a_session_that_loses_its_last_partition_gets_an_empty_response(pair: Pa
 
 
 def test_a_fetch_overtaken_by_a_later_one_gets_the_same_response(pair: Pair) -> None:
-    """By another connection: what the first would answer is not what the client was sent."""
+    """A later fetch of the session comes from a different connection: the waiting fetch must not return data,
+    because the client would not expect its epoch.
+    """
     topic = pair.topic()
     opened = pair.both(ApiKey.FETCH, 11, fetch_request(topic, 0, session_epoch=0))
     session = Sessions(pair, opened)
@@ -237,7 +239,7 @@ def test_a_fetch_overtaken_by_a_later_one_gets_the_same_response(pair: Pair) -> 
 
 @pytest.fixture
 def small_pair(start_broker: StartBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Brokers with room for eight sessions."""
+    """Brokers whose cache holds eight sessions."""
     settings = {"max.incremental.fetch.session.cache.slots": str(SLOTS)}
     genuine = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), settings)
     genuine.start()
@@ -262,10 +264,10 @@ def test_sessions_are_evicted_from_a_full_cache_as_in_genuine_kafka(small_pair: 
 
     clients = [opened(CLIENT, 2) for _ in range(SLOTS)]
     assert all(all(session.ids.values()) for session in clients)
-    assert not any(opened(CLIENT, 3).ids.values()), "no session is old, and a client evicts none that is not"
+    assert not any(opened(CLIENT, 3).ids.values()), "a client evicts only old sessions"
     followers = [opened(FOLLOWER, 1) for _ in range(SLOTS)]
-    assert all(all(session.ids.values()) for session in followers), "each evicts a client's"
+    assert all(all(session.ids.values()) for session in followers), "each follower evicts a client's session"
     assert {session.same([])["error_code"] for session in clients} == {70}
-    assert not any(opened(FOLLOWER, 3).ids.values()), "they do not evict each other before they are old"
+    assert not any(opened(FOLLOWER, 3).ids.values()), "followers evict only old sessions of other followers"
     assert not any(opened(CLIENT, 3).ids.values())
     assert {session.same([])["error_code"] for session in followers} == {0}

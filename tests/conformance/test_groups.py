@@ -1,4 +1,4 @@
-"""The calls about groups and their offsets answer as genuine Kafka 3.9.1 does, in every version."""
+"""APIs for groups and their offsets, in every version, compared with Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def part(index: int, offset: int, metadata: str | None = "", **more: Any) -> Pla
 
 
 def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bool = False) -> Plain:
-    """The request in the form of versions 0-7 and in that of 8 and later."""
+    """Return an OffsetFetch request with the fields of versions 0 to 7 and of version 8 and later."""
     listed = None
     if topics is not None:
         listed = [{"name": name, "partition_indexes": indexes} for name, indexes in topics.items()]
@@ -113,7 +113,9 @@ def _pick(pair: Pair, answers: list[Plain], field: str = "member_id") -> dict[st
 
 
 def _joined(pair: Pair, version: int, group: str, **more: Any) -> dict[str, str]:
-    """The ids on both sides of a member that has joined; from version 4 on, it asks for its id first."""
+    """Join the group, and return the member id on each side. From version 4 on, the member requests its id
+    first.
+    """
     answers = pair.both(ApiKey.JOIN_GROUP, version, join(group, **more))
     if answers[0]["error_code"] == 79:
         assert answers[1]["error_code"] == 79
@@ -127,7 +129,7 @@ def _joined(pair: Pair, version: int, group: str, **more: Any) -> dict[str, str]
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_syncs_and_leaves_in_every_version(pair: Pair, version: int) -> None:
-    """Join, sync, heartbeat, describe, list, commit, delete while in use, leave, delete."""
+    """Join, sync, heartbeat, describe, list, commit, delete a group in use, leave, and delete the group."""
     group, topic = ready_group(pair), pair.topic()
     fill(pair, topic, batch(3))
     ids = _joined(pair, version, group)
@@ -176,7 +178,7 @@ def test_a_member_joins_syncs_and_leaves_in_every_version(pair: Pair, version: i
 
 
 def _same_listing(pair: Pair, group: str) -> None:
-    """The group's own entry in ListGroups is the same, with and without filters."""
+    """Check that both brokers list the group identically, with and without filters."""
     for version in pair.versions(ApiKey.LIST_GROUPS):
         for states in ([], ["Stable"], ["Empty"], ["Nonsense"]):
             for types in ([], ["classic"], ["consumer"]):
@@ -189,7 +191,7 @@ def _same_listing(pair: Pair, group: str) -> None:
 
 
 def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_one(pair: Pair) -> None:
-    """Joining again under an instance id replaces the member, without a rebalance; the old one is fenced."""
+    """Rejoining with the same instance id replaces the member without a rebalance, and fences the old one."""
     group = ready_group(pair)
     instance = {"group_instance_id": "instance-1"}
     old = _joined(pair, 5, group, **instance)
@@ -224,7 +226,9 @@ def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_one(pair
 
 
 def test_a_second_member_causes_a_rebalance(pair: Pair) -> None:
-    """While the second waits, the first hears of it by its heartbeat; both then share one generation."""
+    """While the second member waits, the first receives REBALANCE_IN_PROGRESS in its heartbeat response; then
+    both join the same generation.
+    """
     group = ready_group(pair)
     first = _joined(pair, 3, group)
 
@@ -250,7 +254,7 @@ def test_a_second_member_causes_a_rebalance(pair: Pair) -> None:
         for mine in (answers, seconds):
             assert (mine[0]["error_code"], mine[0]["generation_id"]) == (0, 2)
             assert (mine[1]["error_code"], mine[1]["generation_id"]) == (0, 2)
-        assert [len(answer["members"]) for answer in answers] == [2, 2], "the first is the leader"
+        assert [len(answer["members"]) for answer in answers] == [2, 2], "the first member is the leader"
         assert [len(answer["members"]) for answer in seconds] == [0, 0]
     finally:
         other.close()

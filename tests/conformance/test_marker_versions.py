@@ -1,5 +1,5 @@
-"""WriteTxnMarkers version 2 (KIP-1228), which Kafka has since 4.2: genuine Kafka 4.3.0 reads ours, and
-answers the same to markers of every epoch and transaction.version.
+"""WriteTxnMarkers version 2 (KIP-1228), new in Kafka 4.2: Apache Kafka 4.3.0 accepts the same requests, and
+returns the same responses for markers of every epoch and transaction.version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support import campaign
 
 pytestmark = pytest.mark.skipif(
     not campaign.enabled(),
-    reason="one more release of Kafka; tests/transactions/test_version_2.py sends them every day",
+    reason="needs a further Kafka release; normal runs use tests/transactions/test_version_2.py",
 )
 
 
@@ -29,7 +29,7 @@ def pair_43(our_address: str, genuine_43_address: str) -> Iterator[Pair]:
 
 
 class Marked:
-    """A partition with the records of a producer, to which markers are written by hand."""
+    """A partition with the records of a producer, to which the test writes markers."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -40,12 +40,12 @@ class Marked:
         self.sequence = 0
 
     def write(self) -> None:
-        """Two records of the producer's epoch, in a transaction."""
+        """Write two records with the producer's epoch in a transaction."""
         self.one.produce(self.topic, self.sequence, (12,))
         self.sequence += 2
 
     def mark(self, version: int, epoch_delta: int, transaction_version: int) -> int:
-        """An abort marker; the error that both brokers answer with."""
+        """Write an abort marker, and return the error code, which must be the same from both brokers."""
 
         def sided(side: str) -> Plain:
             identity = self.one.identity(side, epoch_delta=epoch_delta)
@@ -65,7 +65,7 @@ class Marked:
         return error
 
     def is_open(self) -> bool:
-        """Whether a transaction is open in the partition, as both say."""
+        """Return whether the partition has an open transaction, which both brokers must agree on."""
         asked = {"topics": [{"name": self.topic, "partition_indexes": [0]}]}
         shown = [
             [
@@ -90,7 +90,9 @@ def test_write_txn_markers_is_served_up_to_version_2(pair_43: Pair) -> None:
 def test_with_version_2_a_marker_needs_a_newer_epoch_than_its_transaction(
     pair_43: Pair, version: int, transaction_version: int
 ) -> None:
-    """With transaction.version 2 a marker of the epoch of the open transaction is another one's."""
+    """With transaction.version 2, a marker whose epoch equals that of the open transaction belongs to an
+    earlier transaction.
+    """
     marked = Marked(pair_43)
     marked.write()
     assert marked.mark(version, -1, transaction_version) == ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,6 +1,6 @@
-"""Mutated requests: the broker never crashes, never grows, and a bystander never notices.
+"""Mutated requests: the broker does not crash or leak memory, and other connections are not affected.
 
-10,000 frames in the everyday suite, 100,000 with --campaign; the seed is printed, and can be set with
+Normal runs send 10,000 frames, and --campaign sends 100,000. The seed is printed, and can be set with
 KAFKA_COMPAT_SEED.
 """
 
@@ -33,7 +33,7 @@ INTERESTING = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x800
 
 
 def seeds(topic: str) -> list[bytes]:
-    """Well-formed requests of every family; none of them may touch the bystander's topic."""
+    """Return well-formed requests of every kind, none of which may affect the bystander's topic."""
     group = {"group_id": "mutants", "generation_id": 1, "member_id": "mutant"}
     leave = {"group_id": "mutants", "member_id": "mutant", "members": [{"member_id": "mutant"}]}
     commit_part = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "note"}
@@ -76,7 +76,7 @@ def seeds(topic: str) -> list[bytes]:
 
 
 def mutated(frames: list[bytes], rng: random.Random) -> bytes:
-    """One of the frames with a few faults; its length is right nine times out of ten."""
+    """Return one of the frames with a few faults. Nine out of ten have a correct length."""
     body = bytearray(rng.choice(frames)[4:])
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(body)) if body else 0
@@ -102,7 +102,9 @@ def mutated(frames: list[bytes], rng: random.Random) -> bytes:
 
 
 async def _throw(address: str, frames: Iterator[bytes]) -> None:
-    """Send each frame on a connection of its own and wait a moment for the answer or the end."""
+    """Send each frame on a separate connection, and wait briefly for a response or for the connection to
+    close.
+    """
     host, port = address.split(":")
     for frame in frames:
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -154,5 +156,5 @@ def test_mutated_frames_affect_neither_broker_memory_nor_other_clients(
     finally:
         bystander.close()
     assert broker.running
-    assert grown_bytes < GROWTH_MAX_BYTES, f"grew by {grown_bytes / 2**20:.1f} MiB"
+    assert grown_bytes < GROWTH_MAX_BYTES, f"memory grew by {grown_bytes / 2**20:.1f} MiB"
     assert "Traceback" not in broker.log.read_text(), broker.process.tail(80)

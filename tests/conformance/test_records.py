@@ -1,4 +1,4 @@
-"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords answer as genuine Kafka 3.9.1 does."""
+"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords, compared with Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def test_records_are_down_converted_for_old_clients(pair: Pair) -> None:
 
 
 def test_fetch_limits_apply_to_all_but_the_first_batch(pair: Pair) -> None:
-    """The first batch comes whole however small the limit; later ones only as far as the limits allow."""
+    """The first batch is returned whole even if it exceeds the limit; later batches are returned only within
+    the limits.
+    """
     topic = pair.topic(2)
     fill(pair, topic, *(batch(2, start=number * 2) for number in range(5)))
     fill(pair, topic, batch(2), partition=1)
@@ -111,7 +113,9 @@ def test_invalid_fetches_get_the_same_errors(pair: Pair) -> None:
 
 
 def test_incremental_fetches_return_only_changes(pair: Pair) -> None:
-    """A full fetch opens a session; incremental ones answer only what is new; wrong ids and epochs fail."""
+    """A full fetch creates a session, and incremental fetches return only changes. Wrong session ids and
+    epochs are rejected.
+    """
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
     first = fetch_request(topic, 0)
@@ -154,7 +158,7 @@ def test_list_offsets_finds_the_same_offsets_by_timestamp(pair: Pair, timestamp:
 
 
 def test_list_offsets_version_0_returns_the_same_response(pair: Pair) -> None:
-    """Segments by their last modification, and the log end as one more."""
+    """Version 0 returns the start offsets of segments by modification time, and the log end offset."""
     empty, single = pair.topic(), pair.topic()
     fill(pair, single, batch(30))
     segmented = pair.topic(configs={"segment.bytes": str(len(batch(10)) + 10)})
@@ -195,7 +199,8 @@ def test_list_offsets_returns_the_same_response_for_records_without_timestamps(p
             fill(pair, topic, *batches)
             request = offsets_request(topic, -3)
             pair.same(ApiKey.LIST_OFFSETS, request, pair.versions(ApiKey.LIST_OFFSETS, 7))
-            # Behind a whole segment without timestamps genuine Kafka finds no later record; ours does.
+            # After a whole segment without timestamps, Apache Kafka does not find later records; our broker
+            # does.
             for timestamp in (0, START_MS) if size > 100 else ():
                 request = offsets_request(topic, timestamp)
                 pair.same(ApiKey.LIST_OFFSETS, request, pair.versions(ApiKey.LIST_OFFSETS, 1))
@@ -264,7 +269,9 @@ def test_delete_records_moves_the_log_start_offset(pair: Pair) -> None:
 
 
 def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
-    """Without a transactional id anyone gets an id; half an identity is refused."""
+    """Any client gets a producer id without a transactional id. A producer id without an epoch, or the
+    reverse, is rejected.
+    """
     await_producer_ids(pair)
     for producer_id, epoch in ((-1, -1), (5, -1), (-1, 5)):
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
@@ -273,7 +280,9 @@ def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
 
 
 def test_repeated_and_missing_sequences_get_the_same_errors(pair: Pair) -> None:
-    """Repeats answer with the old offset, gaps with 45, an older epoch with 47."""
+    """Repetitions return the original offset, gaps OUT_OF_ORDER_SEQUENCE_NUMBER (45), and an older epoch
+    INVALID_PRODUCER_EPOCH (47).
+    """
     await_producer_ids(pair)
     topic = pair.topic()
     request = {"transactional_id": None, "transaction_timeout_ms": 60_000}

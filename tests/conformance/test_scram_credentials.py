@@ -1,4 +1,4 @@
-"""SCRAM credentials of users are checked, kept and listed as genuine Kafka does it."""
+"""SCRAM credentials of users: validation, storage and listing, compared with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and Metadata answer as genuine Kafka 3.9.1 does."""
+"""CreateTopics, DeleteTopics, CreatePartitions and Metadata, compared with Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_invalid_topics_are_rejected(pair: Pair, mistake: Plain) -> None:
 
 
 def test_invalid_assignments_are_rejected(pair_41: Pair) -> None:
-    """ZooKeeper mode takes these and is left with a topic without a leader; KRaft refuses."""
+    """ZooKeeper mode accepts these assignments and creates a topic without a leader; KRaft rejects them."""
     for replicas in ([9], [], [1, 9]):
         by_hand = {"num_partitions": -1, "replication_factor": -1, "assignments": assignments(replicas)}
         pair_41.same(ApiKey.CREATE_TOPICS, create(wanted(pair_41.name()) | by_hand))
 
 
 def test_too_many_partitions_for_one_request_are_rejected(pair_41: Pair) -> None:
-    """10,001 partitions are refused at once, also spread over topics."""
+    """10,001 partitions are rejected, even if they belong to several topics."""
     single = wanted(pair_41.name(), 10_001)
     several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
     for topics in ([single], several, [wanted(pair_41.name(), 2**31 - 1)]):
@@ -83,7 +83,7 @@ def test_too_many_partitions_for_one_request_are_rejected(pair_41: Pair) -> None
 
 
 def test_topics_are_created_in_every_version(pair: Pair) -> None:
-    """Every version creates; later ones also answer with id, counts and all configs."""
+    """Every version creates topics. Later versions also return the topic id, counts and all configs."""
     for version in pair.versions(ApiKey.CREATE_TOPICS):
         name = pair.name()
         configs = settings(retention_ms="600000", cleanup_policy="compact,delete")
@@ -103,7 +103,7 @@ def test_topics_are_created_with_defaults_and_assignments(pair: Pair) -> None:
 
 
 def test_an_existing_topic_is_reported_before_other_errors(pair: Pair) -> None:
-    """TOPIC_ALREADY_EXISTS in every version, as kafkajs expects, which asks for -1 partitions."""
+    """Every version returns TOPIC_ALREADY_EXISTS. kafkajs depends on this when it requests -1 partitions."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(name)), (5,))
     for mistake in (
@@ -127,7 +127,7 @@ def test_several_topics_in_one_request_get_the_same_responses(pair: Pair) -> Non
 
 
 def test_a_name_that_would_collide_in_metrics_is_rejected(pair: Pair) -> None:
-    """Names that differ only in dots and underscores collide in metrics, and are refused."""
+    """Names that differ only in dots and underscores have the same metric names."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(f"{name}.x")), (5,))
     answer = pair.same(ApiKey.CREATE_TOPICS, create(wanted(f"{name}_x")), (5,))
@@ -173,7 +173,7 @@ def test_a_recreated_topic_has_another_id(pair: Pair) -> None:
     pair.both(ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 15_000})
     pair.await_topic(name, 3)
     for connection in pair.sides.values():
-        wait_until(partial(_is_made, connection, name), 10, f"{name} is made again")
+        wait_until(partial(_is_made, connection, name), 10, f"{name} is created again")
     pair.await_topic(name, 0)
     after = pair.ids(name)
     assert before["ours"] != after["ours"] and before["genuine"] != after["genuine"]
@@ -240,7 +240,7 @@ def test_metadata_returns_the_same_response_for_topic_ids(pair: Pair) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 4, 8, 12])
 def test_metadata_requests_create_topics(pair: Pair, version: int) -> None:
-    """A topic that is asked for comes into being; the next answers have its leader."""
+    """A request for a missing topic creates it, and later responses contain its leader."""
     name = pair.name("automatic")
     request = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
     for answer in pair.both(ApiKey.METADATA, version, request):

@@ -1,5 +1,5 @@
-"""What both brokers write into `__transaction_state` while the same happens to a transactional id: the same
-records, field by field, save ids and times. Kafka 3.9.1 with transaction.version 0, 4.1.0 with 2.
+"""Records that both brokers write to `__transaction_state` for the same operations, which must be identical
+except for ids and times. Kafka 3.9.1 is compared for transaction.version 0, and 4.1.0 for 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit",
 
 
 class Logged(NamedTuple):
-    """One record. Producer ids are the letters a, b, ... in the order in which they come, or None."""
+    """One record. Producer ids are replaced by the letters a, b, … in order of appearance, or by None."""
 
     version: int
     state: str
@@ -48,7 +48,7 @@ class Logged(NamedTuple):
 
 
 def logged(address: str, transactional_id: str) -> list[Logged]:
-    """The records of that id from the first to the last."""
+    """Return all records of the transactional id, in order."""
     consumer = new_consumer(address, "logs", "read_uncommitted")
     try:
         count = len(consumer.list_topics(TRANSACTIONS_TOPIC, 10).topics[TRANSACTIONS_TOPIC].partitions)
@@ -98,7 +98,8 @@ def _records(consumer: Consumer, transactional_id: str) -> Iterator[Logged]:
 def same_log(one: Transactional) -> None:
     ours, genuine = (logged(address, one.id) for address in one.pair.addresses)
     if not any(record.previous for record in genuine):
-        # Kafka has these since 4.3 (KAFKA-20310): before, a new producer id was lost with its coordinator.
+        # Kafka writes these fields since 4.3 (KAFKA-20310). Older versions lose a new producer id if the
+        # coordinator fails.
         ours = [record._replace(previous=None, following=None) for record in ours]
     assert ours == genuine
 
@@ -114,14 +115,14 @@ def broker_of_version_2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
 
 @pytest.fixture(params=RELEASES if campaign.enabled() else RELEASES[:1])
 def pair_2(broker_of_version_2: KafkaCompatBroker, request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Both with the finalized feature transaction.version 2."""
+    """Two brokers with the finalized feature transaction.version 2."""
     found = Pair(broker_of_version_2.address, request.getfixturevalue(request.param))
     yield found
     found.close()
 
 
 def in_the_way(one: Transactional) -> None:
-    """Another producer comes, and the transaction that is open is aborted."""
+    """Initialize another producer with the same id, which aborts the open transaction."""
     asked = {"transactional_id": one.id, "transaction_timeout_ms": 60_000}
     answers = one.pair.both(ApiKey.INIT_PRODUCER_ID, 4, asked)
     assert [answer["error_code"] for answer in answers] == [51, 51]
@@ -139,7 +140,7 @@ def await_timeout(one: Transactional) -> None:
 
 
 def old_client(one: Transactional, topic: str) -> None:
-    """Transactions of a client before Kafka 4."""
+    """Run the transactions of a client older than Kafka 4."""
     for committed in (True, False):
         one.add(topic, [0])
         one.add(topic, [0])
@@ -155,7 +156,7 @@ def old_client(one: Transactional, topic: str) -> None:
 
 
 def clients_before_4(pair: Pair) -> None:
-    """One that does all that there is, and one that is too slow."""
+    """Run one producer through all transitions, and let the transaction of another time out."""
     one, slow = Transactional(pair), Transactional(pair)
     topic = pair.topic(2)
     slow.init(timeout_ms=1000)
@@ -209,12 +210,12 @@ def test_version_2_writes_the_same_records_to_the_transaction_log(pair_2: Pair) 
 
 
 LAST_EPOCH = 32_766
-"""The last that a client gets."""
+"""The last epoch that the coordinator returns to clients."""
 WINDOW = 500
 
 
 def at_last_epoch(pair: Pair, timeout_ms: int = 60_000) -> Transactional:
-    """A transactional id with one epoch left for the coordinator and none for clients."""
+    """Return a transactional id at the last client epoch, so that only the coordinator can increment it."""
     one = Transactional(pair)
     one.init(timeout_ms=timeout_ms)
     asked = {"transactional_id": one.id, "transaction_timeout_ms": timeout_ms}
@@ -263,8 +264,8 @@ def test_exhausted_epochs_write_the_same_records_in_version_2(pair_2: Pair) -> N
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
 def test_an_abort_uses_the_last_epoch_in_version_2(pair_2: Pair, request: pytest.FixtureRequest) -> None:
-    """Kafka 4.1 and we note the same of it. Its producer may end the transaction all the same: with Kafka 4.3
-    and us it gets a new id, with 4.1 the last epoch (KAFKA-20090).
+    """Our broker and Kafka 4.1 write the same records. The producer may still end the transaction: Kafka 4.3
+    and our broker then return a new producer id, and 4.1 the last epoch (KAFKA-20090).
     """
     is_43 = "genuine_43_address" in request.node.name
     topic = pair_2.topic(2)

@@ -1,5 +1,5 @@
-"""The APIs of transactions, asked of both brokers in the same order: same answers in every state. Genuine
-Kafka 4.1.0 is asked about transaction.version 2, of which 3.9 knows nothing.
+"""Transaction APIs, compared with Apache Kafka in every transaction state. transaction.version 2 is compared
+with Apache Kafka 4.1.0, because 3.9 does not support it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.support.servers import StartBroker
 
 
 def test_requests_get_the_same_responses_in_every_transaction_state(pair: Pair) -> None:
-    """Adding, verifying, ending and beginning anew, by the right producer and by wrong ones."""
+    """Add partitions, verify, end and begin transactions, with valid and invalid producers."""
     one = Transactional(pair)
     topic = pair.topic(2)
     one.init()
@@ -49,7 +49,7 @@ def test_requests_get_the_same_responses_in_every_transaction_state(pair: Pair) 
 
 
 def test_records_outside_a_transaction_are_rejected(pair: Pair) -> None:
-    """KIP-890: by the version that the client speaks."""
+    """The error depends on the version of the request (KIP-890)."""
     one = Transactional(pair)
     topic = pair.topic()
     one.init()
@@ -86,7 +86,9 @@ def test_records_outside_a_transaction_are_rejected(pair: Pair) -> None:
 
 
 def test_offsets_in_a_transaction_are_pending_until_its_commit(pair: Pair) -> None:
-    """They show after the commit, and until then a consumer that asks for stable offsets is told to wait."""
+    """Committed offsets become visible when the transaction commits. Until then, a request for stable offsets
+    gets a retriable error.
+    """
     one = Transactional(pair)
     topic = pair.topic()
     group = pair.name("group")
@@ -138,7 +140,7 @@ def test_offsets_in_a_transaction_are_pending_until_its_commit(pair: Pair) -> No
 
 
 def test_a_hanging_transaction_is_described_and_aborted_with_write_txn_markers(pair: Pair) -> None:
-    """What Kafka's tool does with a hanging transaction."""
+    """The test sends the same requests as Kafka's tool for hanging transactions."""
     one = Transactional(pair)
     topic = pair.topic()
     one.init()
@@ -217,9 +219,6 @@ def test_list_transactions_applies_the_same_filters(pair: Pair) -> None:
             ]
             shown.append((answer["error_code"], answer["unknown_state_filters"], listed))
         assert shown[0] == shown[1], filters
-
-
-# transaction.version 2
 
 
 def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
@@ -307,7 +306,7 @@ def test_committing_offsets_in_version_2_adds_the_group_to_the_transaction(pair_
         asked = {"group_id": group, "topics": [], "require_stable": False}
         return all(answer["error_code"] == 0 for answer in pair_41.both(ApiKey.OFFSET_FETCH, 7, asked))
 
-    wait_until(groups_are_served, 30, "the group's coordinators")
+    wait_until(groups_are_served, 30, "group coordinators")
 
     def commit(offset: int, **which: object) -> None:
         partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}

@@ -1,4 +1,4 @@
-"""A transactional producer on both brokers."""
+"""A transactional producer on both brokers of a pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.process import wait_until
 
 
 class Transactional:
-    """One transactional id on both sides, each with the producer id and epoch that its broker gave."""
+    """A transactional id on both sides, with the producer id and epoch that each broker assigned."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -23,7 +23,9 @@ class Transactional:
         self._await_coordinator()
 
     def end_and_bump(self, committed: bool, **which: object) -> None:
-        """EndTxn of transaction.version 2, answered with the identity to go on with; `pair.same` as `end`."""
+        """End the transaction with EndTxn version 5, and continue with the returned identity
+        (transaction.version 2). The responses must match.
+        """
         asked = {
             side: self.identity(side, **which) | {"committed": committed}  # type: ignore[arg-type]
             for side in self.pair.sides
@@ -44,10 +46,12 @@ class Transactional:
                 answer["transaction_states"][0]["error_code"] == 105 for answer in described
             )
 
-        wait_until(ready, 30, "the transaction coordinators")
+        wait_until(ready, 30, "transaction coordinators")
 
     def init(self, *, tell: bool = False, version: int = 4, timeout_ms: int = 60_000) -> None:
-        """InitProducerId again until no transaction is in the way, with the identity when `tell`."""
+        """Send InitProducerId until no transaction is in progress. With `tell`, include the current producer
+        id and epoch.
+        """
         answers: dict[str, Plain] = {}
 
         def settled() -> bool:
@@ -87,7 +91,7 @@ class Transactional:
             states = [answer["transaction_states"][0]["transaction_state"] for answer in answers]
             return not any(state.startswith("Prepare") for state in states)
 
-        wait_until(at_rest, 20, "the markers")
+        wait_until(at_rest, 20, "completion of the transaction")
 
     def add(
         self, topic: str, partitions: list[int], versions: tuple[int, ...] = (3,), **which: object
@@ -117,7 +121,7 @@ class Transactional:
         )
 
     def produce(self, topic: str, sequence: int, versions: tuple[int, ...] = (9,), **which: object) -> None:
-        """A batch of two records."""
+        """Produce a batch of two records."""
 
         def sided(side: str) -> Plain:
             found = self.identity(side, **which)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A raw client: requests as plain dicts, answers as plain dicts, one blocking socket per connection."""
+"""A raw client: requests and responses are plain dicts, and each connection is one blocking socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLIENT_ID = "conformance"
 
 
 def build(cls: type, plain: Plain) -> Any:
-    """A message (or one of its structs) from a dict of its fields; what is not given has its default."""
+    """Return a message or struct built from a dict of its fields. Missing fields have their defaults."""
     given = dict(plain)
     for spec in fields_of(cls):
         if spec.name not in given:
@@ -35,7 +35,7 @@ def build(cls: type, plain: Plain) -> Any:
 
 
 def plain(message: Any) -> Any:
-    """The message as dicts, lists and values; records as bytes."""
+    """Return the message as dicts, lists and values, with records as bytes."""
     if isinstance(message, list):
         return [plain(item) for item in message]
     if isinstance(message, memoryview):
@@ -52,17 +52,17 @@ def frame(body: bytes) -> bytes:
 def encode(
     api_key: int, version: int, request: Plain, correlation_id: int = 1, client_id: str | None = CLIENT_ID
 ) -> bytes:
-    """A whole request frame."""
+    """Return a whole request frame."""
     header = headers.encode_request_header(RequestHeader(api_key, version, correlation_id, client_id))
     return frame(header + codec.encode(build(request_class(api_key), request), version))
 
 
 class Closed(AssertionError):
-    """The broker closed the connection instead of answering."""
+    """The broker closed the connection without a response."""
 
 
 class Connection:
-    """One connection to a broker, from whatever address of this machine, or from that of `source`."""
+    """A connection to a broker, from the local address `source` if given."""
 
     def __init__(
         self,
@@ -81,12 +81,14 @@ class Connection:
         self._asked = 0
 
     def send(self, data: bytes) -> None:
-        """Send raw bytes; a peer that has already closed is noticed by `receive`."""
+        """Send raw bytes. If the peer has already closed the connection, `receive` reports it."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
     def receive(self) -> bytes:
-        """The next response without its length. Raises Closed at the end, TimeoutError when none comes."""
+        """Return the next response without its length. Raises Closed if the connection is closed, and
+        TimeoutError if no response arrives.
+        """
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)
 
@@ -103,17 +105,17 @@ class Connection:
         return bytes(found)
 
     def ask(self, api_key: ApiKey, version: int, request: Plain) -> Plain:
-        """Send a request and return the decoded answer, checked to its last byte."""
+        """Send a request and return the decoded response, which must have no trailing bytes."""
         self.begin(api_key, version, request)
         return self.finish(api_key, version)
 
     def begin(self, api_key: ApiKey, version: int, request: Plain) -> None:
-        """Send a request without waiting for its answer, which `finish` gets."""
+        """Send a request without waiting for the response, which `finish` returns."""
         self._asked = next(self._ids)
         self.send(encode(api_key, version, request, self._asked, self._client_id))
 
     def finish(self, api_key: ApiKey, version: int) -> Plain:
-        """The decoded answer to what `begin` sent."""
+        """Return the decoded response to a request sent by `begin`."""
         answer = self.receive()
         found, position = headers.decode_response_header(api_key, version, answer)
         assert found == self._asked
@@ -122,7 +124,7 @@ class Connection:
         return result
 
     def closed_by_peer(self, timeout_s: float = 10) -> bool:
-        """Whether the broker closes the connection within that time without another byte."""
+        """Return whether the broker closes the connection within `timeout_s` without sending anything."""
         self._socket.settimeout(timeout_s)
         try:
             return self._socket.recv(1) == b""
@@ -132,11 +134,11 @@ class Connection:
             return False
 
     def wait_up_to(self, timeout_s: float) -> None:
-        """For how long answers are waited for from now on."""
+        """Set the timeout for later responses."""
         self._socket.settimeout(timeout_s)
 
     def hears_nothing(self, for_s: float = 0.3) -> bool:
-        """Whether no byte comes within that time, and the connection stays."""
+        """Return whether the connection stays open without receiving anything for `for_s`."""
         return not select.select([self._socket], [], [], for_s)[0]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""kminion, Burrow and kafka_exporter: all that they tell."""
+"""Output of kminion, Burrow and kafka_exporter, compared between our broker and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ _BURROW = (
     "/v3/config/consumer",
 )
 _SMALL = (r"^(go|process|promhttp)_", r"_(duration|latency)_seconds", r"_build_info", r"_created\b")
-"""What they tell of themselves."""
+"""Metrics about the exporters themselves."""
 _KMINION = (
     *_SMALL,
     r"^kminion_exporter_|^kminion_kafka_((requests_)?(sent|received)|(sent|received)_bytes)_total",
-    # The version is guessed by the highest versions of requests, which are Kafka 4's here.
+    # kminion guesses the version from the highest request versions, which for our broker are those of Kafka
+    # 4.
     r"^kminion_kafka_cluster_info",
-    # How often it has tried so far to reach the broker that is gone.
+    # The number of attempts to connect to the stopped broker depends on timing.
     r'^kminion_log_messages_total \{"level": "warn"\}',
 )
 _PROBES = "kminion_end_to_end_messages_received_total"
 _PROBES_MIN = 10
 KMINION_MODES = ("adminApi", "offsetsTopic")
 Program = Callable[[Side], AbstractContextManager[str]]
-"""Runs it for one side, and gives its URL."""
+"""Runs a monitor for one side, and returns its URL."""
 
 
 def _plain_samples(text: str) -> str:
-    """A sample to a line."""
+    """Return one sample per line."""
     return "\n".join(
         f"{name} {json.dumps(dict(sorted(labels)))} {value}"
         for (name, labels), value in samples_of(text).items()
@@ -58,13 +59,13 @@ def _metrics(urls: Mapping[str, str], side: Side) -> str:
 
 @contextmanager
 def _of_both(sides: Sides, run: Program) -> Iterator[Mapping[str, str]]:
-    """The program for each side; its URL by the side's name."""
+    """Run the program for each side, and yield the URLs by side."""
     with ExitStack() as stack:
         yield {side.name: stack.enter_context(run(side)) for side in sides.all.values()}
 
 
 def kminion_differences(sides: Sides, folder: Path, mode: str) -> list[str]:
-    """`mode`: how it comes to know of groups."""
+    """Compare kminion's metrics. `mode` is the way it reads groups."""
     run = functools.partial(kminion, folder=folder, MINION_CONSUMERGROUPS_SCRAPEMODE=mode)
     with _of_both(sides, run) as urls:
         show = functools.partial(_metrics, urls)
@@ -72,7 +73,9 @@ def kminion_differences(sides: Sides, folder: Path, mode: str) -> list[str]:
 
 
 def kminion_probe_differences(sides: Sides, folder: Path) -> list[str]:
-    """It makes a topic, writes to it, and reads that back in a group: the names of what it measures."""
+    """Compare the names of the metrics of kminion's probe, which creates a topic, writes to it and reads it
+    in a group.
+    """
 
     def names(urls: Mapping[str, str], side: Side) -> str:
         samples = samples_of(get(urls[side.name], "/metrics")[1].decode())

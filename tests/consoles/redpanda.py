@@ -1,4 +1,4 @@
-"""Redpanda Console: its pages, its search in topics, and what it does."""
+"""Redpanda Console: its pages, topic searches and actions, compared with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -99,19 +99,21 @@ _ACTIONS: tuple[tuple[str, str, Any], ...] = (
     ("GET", "/api/topics", None),
 )
 _MEANT = (
-    # Settings of our own, what a broker alone has in the place of ZooKeeper, and where data lie by default.
+    # Our own settings, settings with different names without ZooKeeper, and the default data directory
+    # differ.
     r"\[(kafka\.compat\.[\w.]+|zookeeper\.(connect|session\.timeout\.ms)|log\.dir)\]",
-    # Defaults of our own.
+    # Our defaults differ.
     r"\[(broker\.id|node\.id|listeners|queued\.max\.request\.bytes)\]\.(isDefault|synonyms)",
-    # What a setting means is said in our words.
+    # Our documentation of the settings differs.
     r"\.documentation = ",
-    # Guessed by the highest versions of requests, which are Kafka 4's here.
+    # Redpanda Console guesses the version from the highest request versions, which for our broker are those
+    # of Kafka 4.
     r"\.(version|kafkaVersion) = ",
 )
 
 
 def redpanda_console_differences(sides: Sides, folder: Path, *, actions: bool = True) -> list[str]:
-    """Of all pages, of searches, and of what it does, one thing after another."""
+    """Return the differences in all pages and searches, and then in the effects of actions."""
     with ExitStack() as stack:
         urls = {side.name: stack.enter_context(redpanda_console(side, folder)) for side in sides.all.values()}
         found = []

@@ -1,4 +1,4 @@
-"""Programs that draw on a terminal, and what stands on it once they are still (kaskade)."""
+"""Programs that draw on a terminal (kaskade), and the final content of the screen."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WAYS = (
     "consumer -t cut --earliest",
     "consumer -t ledger --earliest",
 )
-"""A mode of kaskade with its options, and the keys that are pressed in it."""
+"""Modes of kaskade with their options, and the keys to press."""
 _MEANT = (r"Kaskade v", r"^\[(Admin|Consumer) Mode ")
-"""Where it is, and since when; of consumers, their group."""
+"""The header lines, which contain the address, the start time and, for consumers, the group."""
 
 
 def kaskade_differences(sides: Sides, folder: Path) -> list[str]:
@@ -56,9 +56,8 @@ def _kaskade(words: Sequence[str], folder: Path, side: Side) -> str:
 
 
 def screen(command: Sequence[str], keys: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What stands on the terminal of `command` when the last of `keys` was pressed and all is still.
-
-    Frames are left out.
+    """Return the content of the terminal of `command` after the last of `keys` was pressed and drawing
+    stopped, without frames.
     """
     pyte = pytest.importorskip("pyte", reason="pyte, a terminal, is not installed")
     shown = pyte.Screen(_COLUMNS, _ROWS)
@@ -88,7 +87,7 @@ def screen(command: Sequence[str], keys: Sequence[str], environment: Mapping[str
 
 
 def _read_until_still(terminal: int, draw: Callable[[bytes], None]) -> None:
-    """Until nothing was drawn for a while, after something was."""
+    """Read until something was drawn and drawing then stopped."""
     began_s = last_s = time.monotonic()
     drew = False
     while time.monotonic() - began_s < _LATEST_S and not (drew and time.monotonic() - last_s > _STILL_S):

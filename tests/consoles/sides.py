@@ -1,4 +1,4 @@
-"""Both sides, ours and genuine Kafka, shown by the same console."""
+"""Our broker and Apache Kafka, shown by the same console."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from tests.consoles.plain import Names, lines_of
-from tests.consoles.world import Furniture
+from tests.consoles.broker_content import Furniture
+from tests.consoles.normalized_output import Names, lines_of
 from tests.support.java_tools import JavaTools
 from tests.tools.neutral import differences
 
@@ -30,10 +30,10 @@ class Side(NamedTuple):
 
 
 class Sides:
-    """Furnished as tests/consoles/world.py says."""
+    """Both sides with the topics, groups and settings of tests/consoles/broker_content.py."""
 
     def __init__(self, brokers: Mapping[str, tuple[str, Path, JavaTools]]) -> None:
-        """Addresses, a folder with all data, and Kafka's tools of each side."""
+        """`brokers` maps each side to its address, its data directory and Kafka's tools for it."""
         self._furniture: list[Furniture] = []
         self.all: dict[str, Side] = {}
         for name, (address, folder, tools) in brokers.items():
@@ -45,7 +45,7 @@ class Sides:
             self.all[name] = Side(name, address, folder, names)
 
     def both(self, act: Callable[[Side], T]) -> dict[str, T]:
-        """At once on both sides."""
+        """Run `act` on both sides concurrently."""
         with ThreadPoolExecutor(2) as threads:
             begun = {name: threads.submit(act, side) for name, side in self.all.items()}
             return {name: each.result() for name, each in begun.items()}
@@ -59,17 +59,17 @@ class Sides:
         needs: str = "",
         once: bool = False,
     ) -> list[str]:
-        """Where what is shown differs, but for lines that match `meant`; [] where nowhere.
+        """Return the differences between the sides, except for lines that match `meant`.
 
-        A line that matches `needs` must be among it. What differs is asked for again for SETTLE_S, unless it
-        does something (`once`).
+        At least one line must match `needs`. If there are differences, the output is requested again for up
+        to SETTLE_S, unless the request has side effects (`once`).
         """
         deadline_s = time.monotonic() + (0 if once else SETTLE_S)
         while True:
             shown = self.both(lambda side: lines_of(show(side), side.names, meant))
             found = differences(title, shown[GENUINE], shown[OURS])
             if not any(re.search(needs, line) for line in shown[GENUINE]):
-                found = [f"{title}: genuine Kafka shows nothing like {needs!r}"]
+                found = [f"{title}: no line for Apache Kafka matches {needs!r}"]
             if not found or time.monotonic() > deadline_s:
                 return found
             time.sleep(PAUSE_S)  # interval of polling

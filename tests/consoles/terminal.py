@@ -1,4 +1,4 @@
-"""kcl, kafkactl and kaf, run by tables of lines: what they show, and what they do."""
+"""The command-line tools kcl, kafkactl and kaf, run with tables of commands, compared with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ TOOLS = ("kaf", "kafkactl", "kcl")
 _LINES = Path(__file__).parent / "lines"
 _TIMEOUT_S = 30
 _MEANT = (
-    # Settings of our own, what a broker alone has in the place of ZooKeeper, and where data lie by default.
+    # Our own settings, settings with different names without ZooKeeper, and the default data directory
+    # differ.
     r"\bkafka\.compat\.|\bzookeeper\.(connect|session\.timeout\.ms)\b|\blog\.dir\b",
-    # It shows the message as well, which Kafka 4 gives, too.
+    # Our response contains an error message, like Kafka 4, and the tool prints it.
     r"^nosuch UNKNOWN_TOPIC_OR_PARTITION: ",
 )
 
 
 def terminal_differences(sides: Sides, folder: Path, tool: str, *, actions: bool = True) -> list[str]:
-    """Line by line of the tool's table; those with an exclamation mark before them do something: they are run
-    once, and where no `actions` are wanted the table ends before the first of them.
+    """Run each line of the tool's table, and return the differences. Lines that start with an exclamation
+    mark have side effects and run once. Without `actions`, the run stops before the first of them.
     """
     commands = sides.both(lambda side: _command(tool, side, folder))
     found = []
@@ -39,7 +40,7 @@ def terminal_differences(sides: Sides, folder: Path, tool: str, *, actions: bool
 
 
 def _command(tool: str, side: Side, folder: Path) -> Sequence[str]:
-    """The program, with the way to the brokers."""
+    """Return the command line of the tool for one side."""
     found = program(tool)
     if tool == "kcl":
         return [found, "--no-config-file", "-B", side.address]
@@ -53,7 +54,7 @@ def _command(tool: str, side: Side, folder: Path) -> Sequence[str]:
 
 
 def _shown(commands: Mapping[str, Sequence[str]], line: str, side: Side) -> str:
-    """What `line` prints; behind <<< in it is what it gets on stdin."""
+    """Return the output of `line`. Text after <<< is its stdin."""
     given, _, stdin = line.partition(" <<< ")
     words = [*commands[side.name], *shlex.split(given)]
     try:

@@ -1,4 +1,6 @@
-"""Monitors and consoles show of our broker what they show of genuine Kafka 3.9.1, and do the same to it."""
+"""Monitors and consoles with one broker, compared with Apache Kafka 3.9.1: the same output and the same
+effects.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.consoles.broker_content import SHOWN
 from tests.consoles.monitors import (
     KMINION_MODES,
     burrow_differences,
@@ -18,14 +21,13 @@ from tests.consoles.redpanda import redpanda_console_differences
 from tests.consoles.screen import kaskade_differences
 from tests.consoles.sides import Sides
 from tests.consoles.terminal import TOOLS, terminal_differences
-from tests.consoles.world import SHOWN
 from tests.support import campaign
 from tests.tools.world import SETTINGS, Pair
 
 pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
 _ALIKE = {"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1"}
-"""What the tests set for genuine Kafka alone."""
+"""Settings that are otherwise set only for Apache Kafka."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     pair.close()
 
 
-# Those that only look come first: what the others do leaves more in the internal topics of one side than of
-# the other, as members of groups come and go when they please.
+# Tests that only read come first. The others leave different records in the internal topics of each side,
+# because group members join and leave at varying times.
 
 
 def test_kafka_exporter_shows_the_same_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:

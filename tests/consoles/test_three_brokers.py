@@ -1,5 +1,5 @@
-"""Monitors and consoles show of three brokers of ours what they show of three of genuine Kafka 3.9.1: with
-all of them up, and with one of them gone.
+"""Monitors and consoles with three brokers, compared with three brokers of Apache Kafka 3.9.1: with all
+brokers running, and with one stopped.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.pair import running
+from tests.consoles.broker_content import SHOWN
 from tests.consoles.monitors import (
     KMINION_MODES,
     burrow_differences,
@@ -21,7 +22,6 @@ from tests.consoles.redpanda import redpanda_console_differences
 from tests.consoles.screen import kaskade_differences
 from tests.consoles.sides import Sides
 from tests.consoles.terminal import TOOLS, terminal_differences
-from tests.consoles.world import SHOWN
 from tests.support import campaign
 from tests.tools.clusters import CLUSTER_SETTINGS, Clusters
 

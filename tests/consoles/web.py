@@ -1,4 +1,4 @@
-"""kminion, Burrow and Redpanda Console as servers, and what they answer."""
+"""kminion, Burrow and Redpanda Console as servers, and their responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RECORDS_S = 15
 
 @contextmanager
 def kminion(side: Side, folder: Path, **settings: str) -> Iterator[str]:
-    """`settings` are environment variables of it."""
+    """Run kminion with `settings` as environment variables, and yield its URL."""
     port = free_port()
     environment = {
         "KAFKA_BROKERS": side.address,
@@ -87,7 +87,7 @@ def redpanda_console(side: Side, folder: Path) -> Iterator[str]:
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> str:
-    """Status and text of the answer, the text alone where the status is 200."""
+    """Return the status and text of the response, or only the text if the status is 200."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
         given = None if body is None else json.dumps(body)
@@ -100,7 +100,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> str:
 
 
 def records(url: str, topic: str, **search: Any) -> str:
-    """What Redpanda Console finds in a topic: a message of JSON to a record."""
+    """Return the records that Redpanda Console finds in a topic, one JSON message each."""
 
     async def found() -> list[Any]:
         shown: list[Any] = []

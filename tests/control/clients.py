@@ -1,4 +1,4 @@
-"""librdkafka at a broker under test."""
+"""librdkafka clients of a broker under test."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 from confluent_kafka import Producer
 
 COMPACTED_ON_COMMAND = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1}
-"""Settings of a topic that is compacted when the test says so, and not by itself in the midst of it."""
+"""Settings of a compacted topic that is compacted only on request."""
 
 
 class Serving(Protocol):
-    """A broker, wherever it runs."""
+    """A running broker, of any kind."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -23,7 +23,7 @@ def producer(broker: Serving, **settings: object) -> Producer:
 
 
 def produce(broker: Serving, topic: str, count: int = 1) -> None:
-    """So many records, whose values are their numbers."""
+    """Produce `count` records whose values are their numbers."""
     client = producer(broker)
     for number in range(count):
         client.produce(topic, b"%d" % number)

@@ -1,8 +1,8 @@
-"""Brokers of a module, clean for each test.
+"""Brokers shared by a module and reset for each test.
 
-running   KafkaBroker, or what a module says by `pytest.mark.parametrize("running", …, indirect=True)`
-broker    the same, which a test leaves without faults and tracebacks
-killed    a broker of one test, which may kill it
+running   a KafkaBroker, or a module's choice: `pytest.mark.parametrize("running", …, indirect=True)`
+broker    the same broker; fails a test that leaves faults or logs tracebacks
+killed    a broker for one test, which may kill it
 """
 
 from __future__ import annotations

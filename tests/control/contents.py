@@ -1,4 +1,4 @@
-"""Records and committed offsets of a broker, to compare brokers."""
+"""Records and committed offsets of a broker, for comparison."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kafka_compat.testing import KafkaBroker
 from tests.control.clients import Serving, producer
 
 Held = list[tuple[int, int, bytes | None, bytes | None, int]]
-"""Partition, offset, key, value, time."""
+"""The partition, offset, key, value and timestamp of each record."""
 
 
 def held(broker: Serving, topic: str, *, committed: bool = True) -> Held:
-    """All records of a topic, up to its ends."""
+    """Return all records of a topic."""
     level = "read_committed" if committed else "read_uncommitted"
     client = Consumer(
         {
@@ -30,7 +30,7 @@ def held(broker: Serving, topic: str, *, committed: bool = True) -> Held:
     found, ends = [], 0
     while ends < len(partitions):
         message = client.poll(20)
-        assert message is not None, "nothing came"
+        assert message is not None, "no records received"
         if message.error() is not None:
             ends += 1
             continue

@@ -1,4 +1,4 @@
-"""Brokers that stand still, that do not reach each other, and that lose what coordinates them."""
+"""Brokers that are paused, partitioned from each other, or cut off from the metadata store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAG_MS = 1000
 
 
 class Seen(NamedTuple):
-    """A partition as clients see it."""
+    """The state of a partition as clients see it."""
 
     leader: int
     isr: list[int]
@@ -47,7 +47,7 @@ def addresses(broker: KafkaBroker) -> dict[int, str]:
 
 
 def one_that_reaches_all(broker: KafkaBroker) -> int:
-    """A broker that reaches everybody."""
+    """Return a broker that is not isolated from any other."""
     return next(
         int(each["broker"])
         for each in reversed(broker.control.brokers())
@@ -60,9 +60,9 @@ def another_than(broker_id: int) -> int:
 
 
 def ready(broker: KafkaBroker) -> int:
-    """Who leads the topic, of which all replicas are in sync."""
+    """Return the leader of the topic, once all replicas are in sync."""
     broker.create_topic("t", config={"min.insync.replicas": 2})
-    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "all are in sync")
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "all replicas in sync")
     produce(broker, "t")
     return seen(broker).leader
 
@@ -91,24 +91,24 @@ def test_leadership_moves_away_from_a_broker_that_is_paused_for_too_long(broker:
     leader = ready(broker)
     broker.control.pause(leader)
     broker.control.advance(20)
-    wait_until(lambda: seen(broker).leader != leader, PATIENCE_S, "another leads")
+    wait_until(lambda: seen(broker).leader != leader, PATIENCE_S, "a new leader")
     client = producer(broker)
     assert sent(client, "t", b"1") == [None]
     broker.control.resume(leader)
     by = another_than(leader)
-    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "it is in sync again")
+    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "all replicas in sync again")
     assert stored(broker, "t") == [b"0", b"1"]
 
 
 def test_a_follower_partitioned_from_its_leader_leaves_the_isr(broker: KafkaBroker) -> None:
     leader = ready(broker)
-    # Without a way to the controller the leader could not have it removed.
+    # Do not choose the controller: the leader could not reach it to shrink the ISR.
     follower = next(each for each in (1, 2, 3) if each not in (leader, seen(broker).controller))
     broker.control.cut(leader, follower)
-    assert sent(producer(broker), "t", b"1") == [None], "acknowledged once it has fallen out"
+    assert sent(producer(broker), "t", b"1") == [None], "acknowledged after the follower left the ISR"
     assert seen(broker).isr == sorted({1, 2, 3} - {follower})
     broker.control.mend(follower)
-    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "all replicas in sync again")
 
 
 def test_an_isolated_leader_loses_leadership_and_uncommitted_records(
@@ -120,10 +120,10 @@ def test_an_isolated_leader_loses_leadership_and_uncommitted_records(
     broker.control.cut_coordination(leader)
     broker.control.advance(20)
     by = another_than(leader)
-    wait_until(lambda: seen(broker, by).leader != leader, PATIENCE_S, "another leads")
-    assert seen(broker, leader).leader == leader, "it has heard of nothing"
+    wait_until(lambda: seen(broker, by).leader != leader, PATIENCE_S, "a new leader")
+    assert seen(broker, leader).leader == leader, "the isolated broker still believes that it leads"
     broker.control.mend(leader)
-    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "it is in sync again")
+    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "all replicas in sync again")
     assert sent(producer(broker), "t", b"1") == [None]
     assert stored(broker, "t") == [b"0", b"1"]
 
@@ -132,10 +132,10 @@ def test_a_broker_starts_a_new_session_after_expiry(broker: KafkaBroker) -> None
     leader = ready(broker)
     broker.control.expire_session(leader)
     anew = f"The metadata session expired; registering broker {leader} again"
-    wait_until(lambda: anew in broker.log, PATIENCE_S, "it registers anew")
-    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
+    wait_until(lambda: anew in broker.log, PATIENCE_S, "registration after the session expired")
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "all replicas in sync again")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    wait_until(lambda: len(admin.list_topics("t", PATIENCE_S).brokers) == 3, PATIENCE_S, "all are there")
+    wait_until(lambda: len(admin.list_topics("t", PATIENCE_S).brokers) == 3, PATIENCE_S, "all are registered")
     assert sent(producer(broker), "t", b"1") == [None]
 
 

@@ -1,4 +1,4 @@
-"""What a broker does at some time, done at once."""
+"""Periodic work of a broker, run on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def produce(broker: KafkaBroker, topic: str, *records: tuple[bytes, bytes]) -> N
 
 
 def consume(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, bytes | None, int | None]]:
-    """All that is there, up to the end."""
+    """Return all records of a topic."""
     settings = {"group.id": "reader", "enable.partition.eof": True, "log_level": 0}
     client = Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
     client.assign([TopicPartition(topic, 0, 0)])
@@ -75,8 +75,12 @@ def test_expiring_a_session_removes_the_member(broker: KafkaBroker) -> None:
     wait_until(lambda: client.poll(0.05) is None and len(client.assignment()) == 2, 20, "an assignment")
     (member,) = broker.control.await_group("g", state="Stable", members=1)["members"]
     broker.control.expire_member("g", member["member_id"])
-    wait_until(lambda: client.poll(0.05) is None and len(lost) == 2, 20, "the assignment is lost")
-    wait_until(lambda: client.poll(0.05) is None and len(client.assignment()) == 2, 20, "it joins again")
+    wait_until(lambda: client.poll(0.05) is None and len(lost) == 2, 20, "loss of the assignment")
+    wait_until(
+        lambda: client.poll(0.05) is None and len(client.assignment()) == 2,
+        20,
+        "a new assignment",
+    )
     (again,) = broker.control.await_group("g", state="Stable", members=1)["members"]
     assert again["member_id"] != member["member_id"]
     client.close()

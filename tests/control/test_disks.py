@@ -1,4 +1,4 @@
-"""Disks that are full, fail or are slow because a test says so, and what real clients do then."""
+"""Full, failed and slow disks, simulated on request, and the effects on real clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_records_are_stored_once_space_is_available_on_a_full_disk(broker: Kafka
     (disk,) = broker.control.break_disks(full=True)
     assert disk["full"] and not disk["is_offline"]
     client.produce("t", b"2")
-    assert client.flush(0.5) == 1, "it is tried again and again"
+    assert client.flush(0.5) == 1, "the client retries"
     (disk,) = broker.control.mend_disks()
     assert not disk["full"]
     assert client.flush(20) == 0
@@ -51,13 +51,13 @@ def test_a_failed_disk_stops_its_broker_and_the_others_take_over() -> None:
         def leaders() -> set[int]:
             return {each.leader for each in admin.list_topics("t").topics["t"].partitions.values()}
 
-        wait_until(lambda: leaders() == {1, 3}, 20, "others lead")
-        wait_until(lambda: len(cluster.control.disks()) == 2, 20, "it has stopped")
+        wait_until(lambda: leaders() == {1, 3}, 20, "leaders on the other brokers")
+        wait_until(lambda: len(cluster.control.disks()) == 2, 20, "stop of the broker with the failed disk")
         assert cluster.control.await_records("t", 60) == 60
         with pytest.raises(BrokerFailed, match="exit code 1"):
             cluster.stop()
         cluster.start()
-        wait_until(lambda: len(admin.list_topics("t").brokers) == 3, 20, "all are back")
+        wait_until(lambda: len(admin.list_topics("t").brokers) == 3, 20, "all brokers registered again")
         assert cluster.control.await_records("t", 60) == 60
 
 
@@ -68,7 +68,7 @@ def test_a_broker_whose_only_disk_failed_restarts_with_its_records() -> None:
         broker.control.break_disks(failed=True)
         client = producer(broker, **{"message.timeout.ms": 1000})
         assert sent(client, "t", b"lost") != [None]
-        wait_until(lambda: not broker.running, 20, "it has ended")
+        wait_until(lambda: not broker.running, 20, "exit of the broker")
         assert "every log directory is offline" in broker.log
         broker.start()
         assert stored(broker, "t") == [b"0", b"1", b"2"]

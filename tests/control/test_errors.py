@@ -1,4 +1,6 @@
-"""Every error that Kafka knows, given to real clients: each is told of it, or tries again and is served."""
+"""Every Kafka error code, injected into responses to real clients: each client reports the error, or retries
+and succeeds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.support import campaign
 APIS = ("Produce", "Fetch", "FindCoordinator", "JoinGroup", "OffsetCommit", "EndTxn")
 VERSION = "3.9.1"
 KNOWN_TO_IT_MAX = 127
-"""Of that version's client."""
+"""The highest error code that this version's client knows."""
 PATIENCE_S = 20
 SAMPLE = (-1, 3, 6, 7, 10, 14, 16, 22, 25, 27, 29, 30, 45, 47, 51, 53, 56, 74, 87, 90)
 
@@ -41,7 +43,7 @@ def ready(broker: KafkaBroker) -> KafkaBroker:
 
 
 def java(broker: KafkaBroker, asked: str) -> list[str]:
-    """What the program prints for these lines."""
+    """Return the output of the Java program for these lines of input."""
     source = str(Path(__file__).with_name("java") / "GivenErrors.java")
     command = java_command("GivenErrors", VERSION, (source,))
     done = subprocess.run(
@@ -75,15 +77,15 @@ def test_a_lost_response_duplicates_records_only_without_idempotence(broker: Kaf
 
 
 class Told(NamedTuple):
-    """What a client did about an error."""
+    """The reaction of a client to an error."""
 
     api: str
     code: ErrorCode
     passes: bool
-    """Whether Kafka's own class of the error is one of those that a retry may mend."""
+    """Whether Kafka's exception for the error is retriable."""
     hits: int
     said: str
-    """`served`, `told` of this error, or what it said in its place."""
+    """`served`, `told` if this error was reported, or the error that was reported instead."""
 
     @classmethod
     def of(cls, line: str) -> Told:
@@ -99,15 +101,15 @@ class Told(NamedTuple):
 
 
 JAVA_SAYS = {
-    # The producer of idempotent records begins a new epoch, and sends them again; a duplicate is stored.
+    # An idempotent producer starts a new epoch and resends the records. A duplicate counts as stored.
     ("Produce", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER): "served",
     ("Produce", ErrorCode.DUPLICATE_SEQUENCE_NUMBER): "served",
     ("Produce", ErrorCode.UNKNOWN_PRODUCER_ID): "served",
-    # Fetched again; from where auto.offset.reset says.
+    # The consumer fetches again, from the position given by auto.offset.reset if necessary.
     ("Fetch", ErrorCode.UNKNOWN_SERVER_ERROR): "served",
     ("Fetch", ErrorCode.OFFSET_OUT_OF_RANGE): "served",
     ("Fetch", ErrorCode.CORRUPT_MESSAGE): "KafkaException: Encountered corrupt message when fetching",
-    # It joins again.
+    # The consumer rejoins the group.
     ("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID): "served",
     ("JoinGroup", ErrorCode.REBALANCE_IN_PROGRESS): "served",
     ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED): "served",
@@ -115,12 +117,12 @@ JAVA_SAYS = {
     ("OffsetCommit", ErrorCode.UNKNOWN_MEMBER_ID): "CommitFailedException: Commit cannot be completed",
     ("EndTxn", ErrorCode.INVALID_PRODUCER_EPOCH): "ProducerFencedException: There is a newer producer",
 }
-"""What Kafka's client makes of an error, where that is not the error itself."""
+"""Reactions of Kafka's client other than reporting the error itself."""
 
 
 class Client:
-    """One of librdkafka, whose requests alone are hit: `name` is its client id. One that is fenced and has no
-    instance id would not close.
+    """A librdkafka client with `name` as client id, so that faults apply only to its requests. A fenced
+    member without an instance id would hang in close().
     """
 
     def __init__(self, broker: KafkaBroker, name: str, *, is_static: bool) -> None:
@@ -177,7 +179,7 @@ class Client:
     def _read(self, client: Consumer) -> None:
         message = client.poll(PATIENCE_S)
         try:
-            assert message is not None, "no records"
+            assert message is not None, "no records received"
             if (error := message.error()) is not None:
                 raise KafkaException(error)
         finally:
@@ -195,7 +197,9 @@ USES: dict[str, Callable[[Client], None]] = {
 
 
 def given(broker: KafkaBroker, api: str, code: ErrorCode) -> str:
-    """What librdkafka did: `told` of the error, `served`, or told of another."""
+    """Inject an error, and return librdkafka's reaction: `told` if it reports the error, `served`, or the
+    name of the error it reports instead.
+    """
     client = Client(broker, f"{api}-{code.name}", is_static=code is ErrorCode.FENCED_INSTANCE_ID)
     about = {"topic": "t"} if api in ("Produce", "Fetch") else {}
     how = {"client_id": client.name, "error": code.name, "count": 1, **about}
@@ -220,7 +224,7 @@ def test_every_error_is_reported_or_retried_by_librdkafka(ready: KafkaBroker, ap
     served = {code for code, what in said.items() if what == "served"}
     assert RETRIED[api] in served
     if api != "FindCoordinator":
-        # That one is asked again in any case, told or not.
+        # librdkafka retries FindCoordinator after any error.
         assert served <= PASSING | LIBRDKAFKA_MENDS.get(api, set())
 
 
@@ -232,7 +236,7 @@ RETRIED = {
     "OffsetCommit": ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     "EndTxn": ErrorCode.NOT_COORDINATOR,
 }
-"""An error of each API that must not reach the user."""
+"""For each API, an error that must not reach the user."""
 
 PASSING = {
     ErrorCode.CORRUPT_MESSAGE,
@@ -249,7 +253,7 @@ PASSING = {
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""What librdkafka tries again after."""
+"""Errors after which librdkafka retries."""
 
 LIBRDKAFKA_MENDS = {
     "Fetch": {
@@ -266,10 +270,10 @@ LIBRDKAFKA_MENDS = {
     },
     "EndTxn": {ErrorCode.CONCURRENT_TRANSACTIONS},
 }
-"""What it answers by something else: another offset, epoch or membership."""
+"""Errors that librdkafka handles by resetting the offset, the epoch or the membership."""
 
 LIBRDKAFKA_SAYS = {
     "JoinGroup": {ErrorCode.FENCED_INSTANCE_ID: "_FATAL"},
     "EndTxn": {ErrorCode.INVALID_PRODUCER_EPOCH: "_FENCED", ErrorCode.PRODUCER_FENCED: "_FENCED"},
 }
-"""Its own errors for some."""
+"""Errors that librdkafka reports as one of its own."""

@@ -1,4 +1,4 @@
-"""Faults that tests ask for, and what real clients do then."""
+"""Faults injected on request, and the effects on real clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forks of topics: two topics that hold the same, and go their own ways."""
+"""Forks of topics: a fork starts with the same records, and then changes independently."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_committed_offsets_are_copied_to_the_fork_on_request(broker: KafkaBroker
     produce(broker, "t", 10)
     for number, group in enumerate("abc"):
         commit_position(broker, group, "t", 5 + number)
-    # A group with members, which alone may commit.
+    # A group with members accepts commits only from them.
     member = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers, group_id="c")
     member.poll(500)
     broker.control.await_group("c", state="Stable", members=1)
@@ -98,7 +98,7 @@ def test_a_producer_can_write_to_both_original_and_fork(broker: KafkaBroker) -> 
     client.produce("t", b"1")
     assert client.flush(20) == 0
     broker.control.fork("t", "u")
-    # Its first batch there has the sequence that its first batch had in `t`.
+    # The producer's first batch to `u` has the same sequence number as its first batch to `t`.
     client.produce("u", b"2")
     client.produce("t", b"3")
     assert client.flush(20) == 0
@@ -128,14 +128,16 @@ def test_invalid_forks_are_rejected(broker: KafkaBroker) -> None:
 
 
 def is_compacted(now: Held, before: Held) -> bool:
-    """Whether nothing is gone but what compaction, which a broker may begin at any time, takes away."""
+    """Return whether all missing records can have been removed by compaction, which a broker may start at any
+    time.
+    """
     last = {(partition, key): record for record in before for partition, _, key, _, _ in [record]}
     return set(last.values()) <= set(now) <= set(before)
 
 
 @pytest.mark.timeout(3000)
 def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) -> None:
-    """Forks, writes to both sides, compaction, deletion, and kill -9 in the midst of it."""
+    """The test combines forks, writes to both topics, compaction and deletion with kill -9."""
     chance = random.Random(16)
     config = {"segment.bytes": 16384, "cleanup.policy": "compact,delete", "retention.ms": -1}
     killed.create_topic("t", 4, config=config)
@@ -151,7 +153,7 @@ def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) 
         name = f"fork-{number}"
         answered: list[str] = []
         forking = threading.Thread(target=_fork, args=(killed, name, answered))
-        # It takes a moment until it is asked over HTTP.
+        # Ensure that the control API responds before the fork is requested.
         assert killed.control.now_ms()
         delay_s = chance.uniform(0, 2 * took_s)
         forking.start()
@@ -169,7 +171,7 @@ def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) 
         for topic, expected in list(known.items()):
             known[topic] = held(killed, topic)
             assert is_compacted(known[topic], expected), topic
-        # Each goes its own way from here.
+        # Change one of the topics; the others must not change.
         changed = chance.choice(sorted(known))
         fill(killed, changed, 40, number * 40)
         if chance.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Every kind of fault, asked for by programs in Go and Node over HTTP, and seen by real clients."""
+"""Every kind of fault, requested over HTTP by programs in Go and Node, and observed by real clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERY = [1, 2, 3]
 
 
 class Asking:
-    """A program in another language that asks the control API of a cluster."""
+    """A program in another language that sends requests to a cluster's control API."""
 
     def __init__(self, cluster: KafkaCluster, language: str) -> None:
         self.cluster = cluster
@@ -52,7 +52,7 @@ class Asking:
         self._child.stdout.close()
 
     def produced(self, **settings: object) -> list[str | None]:
-        """What becomes of a record."""
+        """Produce a record, and return its error, if any."""
         client = producer(self.cluster, **{"message.timeout.ms": 1500, "retry.backoff.ms": 10, **settings})
         return sent(client, "t", b"1")
 
@@ -72,7 +72,7 @@ def asking(request: pytest.FixtureRequest, cluster: KafkaCluster) -> Iterator[As
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     if request.param == "go" and not campaign.enabled():
-        pytest.skip("in campaigns; every day the program of docs/testing.md")
+        pytest.skip("only in campaigns; normal runs use the program of docs/testing.md")
     cluster.create_topic("t")
     produce(cluster, "t")
     asking = Asking(cluster, request.param)
@@ -135,18 +135,18 @@ def test_go_and_node_programs_pause_and_isolate_brokers(asking: Asking) -> None:
     assert asking.produced() == [None]
     follower = next(each for each in EVERY if each != leader)
     assert asking("POST", f"/brokers/{leader}/cut", **{"from": follower})["cut_from"] == [follower]
-    assert asking.produced() == ["_MSG_TIMED_OUT"], "as long as it counts as in sync"
+    assert asking.produced() == ["_MSG_TIMED_OUT"], "while the follower is in the ISR"
     asking("POST", f"/brokers/{leader}/mend")
     assert asking.produced(**{"message.timeout.ms": 10_000}) == [None]
     asking("POST", f"/brokers/{leader}/cut", coordination=True)
     asking("POST", "/time", advance_ms=20_000)
-    wait_until(lambda: asking.partition()["leader"] != leader, PATIENCE_S, "another leads")
+    wait_until(lambda: asking.partition()["leader"] != leader, PATIENCE_S, "a new leader")
     asking("POST", f"/brokers/{leader}/mend")
-    wait_until(lambda: asking.partition()["isr"] == EVERY, PATIENCE_S, "it is in sync again")
+    wait_until(lambda: asking.partition()["isr"] == EVERY, PATIENCE_S, "all replicas in sync again")
     anew = f"The metadata session expired; registering broker {leader} again"
     before = asking.cluster.log.count(anew)
     asking("POST", f"/brokers/{leader}/expire")
-    wait_until(lambda: asking.cluster.log.count(anew) > before, PATIENCE_S, "it registers anew")
+    wait_until(lambda: asking.cluster.log.count(anew) > before, PATIENCE_S, "a new registration")
 
 
 def test_go_and_node_programs_move_leaders_and_shrink_the_isr(asking: Asking) -> None:

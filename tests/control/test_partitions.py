@@ -1,4 +1,4 @@
-"""Who leads, and who is in sync, as a test says."""
+"""Control of a partition's leader and ISR."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = [1, 2, 3]
 
 
 def ready(broker: KafkaBroker) -> int:
-    """Who leads the topic, of which all replicas are in sync."""
+    """Return the leader of the topic, once all replicas are in sync."""
     broker.create_topic("t", config={"min.insync.replicas": 2})
     produce(broker, "t")
     leader: int = broker.control.partition("t")["leader"]
@@ -31,7 +31,7 @@ def test_leadership_can_be_moved_to_each_replica(broker: KafkaBroker) -> None:
         assert found["leader"] == found["replicas"][0] == to
         assert found["leader_epoch"] > before["leader_epoch"]
         assert sent(client, "t", b"%d" % count) == [None]
-        assert broker.control.move_leader("t")["leader"] == to, "it is the preferred one"
+        assert broker.control.move_leader("t")["leader"] == to, "the new leader is the preferred replica"
     assert stored(broker, "t") == [b"0", b"2", b"3", b"4"]
 
 
@@ -61,9 +61,9 @@ def test_clients_follow_a_moved_leader(broker: KafkaBroker) -> None:
     def isr() -> list[int]:
         return sorted(admin.list_topics("t", 20).topics["t"].partitions[0].isrs)
 
-    wait_until(lambda: isr() == [each for each in ALL if each != follower], 20, "it is told")
+    wait_until(lambda: isr() == [each for each in ALL if each != follower], 20, "the ISR in the metadata")
     broker.control.restore_isr("t", broker=follower)
-    wait_until(lambda: isr() == ALL, 20, "it is told")
+    wait_until(lambda: isr() == ALL, 20, "the ISR in the metadata")
 
 
 def test_followers_rejoin_after_a_reset(broker: KafkaBroker) -> None:

@@ -1,4 +1,4 @@
-"""What clients asked, looked at, and asked again."""
+"""Recordings of client requests: reading, saving and replaying them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values(broker: KafkaBroker, topic: str, count: int) -> list[bytes | None]:
 
 
 def transact(broker: KafkaBroker) -> None:
-    """Two transactions of one producer: the second is aborted."""
+    """Run two transactions of one producer, and abort the second."""
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
     for value in (b"committed", b"aborted"):
@@ -71,13 +71,14 @@ def test_recorded_transactions_can_be_replayed(broker: KafkaBroker, tmp_path: Pa
     replay.save(recorded(), tmp_path / "transactions.jsonl")
     broker.reset()
     broker.create_topic("t")
-    # Somebody has the producer id already that the recorded producer had.
+    # Take the producer id that the recorded producer had.
     produce_idempotent(broker)
     entries = replay.load(tmp_path / "transactions.jsonl")
     answers = replay.replay(entries, broker.bootstrap_servers)
     ended = [answer for entry, answer in zip(entries, answers, strict=True) if entry["api"] == "EndTxn"]
     assert [answer["error_code"] for answer in ended] == [0, 0]
-    # What was not answered yet, of what clients ask by themselves, has no answer here either.
+    # Requests that clients send in the background may have been recorded without a response, and then have
+    # none in the replay.
     given = [answer["producer_id"] for answer in answers if answer is not None and "producer_id" in answer]
     before = [entry["response"]["producer_id"] for entry in entries if entry["api"] == "InitProducerId"]
     assert given[0] != before[0]

@@ -1,4 +1,4 @@
-"""Snapshots of all that a broker holds, and the way back."""
+"""Snapshots of all topics and groups of a broker, and restoring them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_after_a_kill_the_restore_is_either_complete_or_not_started(killed: Kafk
         fill(killed, topic, 200)
     before = {topic: held(killed, topic) for topic in "tu"}
     killed.control.snapshot("a")
-    # How long it takes here, by the second one, says when there is something to interrupt.
+    # The second restore takes a typical time, and determines the range of delays before the kill.
     took_s = [_restore_s(killed) for _ in range(2)][-1]
     restored = 0
     for number in range(rounds(3, 200)):
@@ -168,7 +168,8 @@ def test_after_a_kill_the_restore_is_either_complete_or_not_started(killed: Kafk
         answered: list[bool] = []
         restoring = threading.Thread(target=_restore, args=(killed, answered))
         restoring.start()
-        # Early moments above all: soon it is noted that it is to be ended by the next start.
+        # Favour early moments: soon after the start, the restore is recorded and will be finished at the next
+        # startup.
         time.sleep(1.5 * took_s * chance.random() ** 3)
         killed.kill()
         restoring.join()

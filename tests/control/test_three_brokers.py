@@ -1,4 +1,4 @@
-"""Forks, snapshots and reset on three brokers of one process."""
+"""Forks, snapshots and resets with three brokers in one process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_fork_is_identical_on_every_replica(broker: KafkaCluster) -> None:
     assert held(broker, "t") == before
     assert len(held(broker, "u")) == 320
     wait_until(lambda: all(isr(broker, "u", number) == {1, 2, 3} for number in range(3)), 20, "all in sync")
-    # Followers hold it, too: each of them can lead.
+    # Followers have the records of the fork, because each of them can become leader.
     for number in range(3):
         for leader in (1, 2, 3):
             broker.control.move_leader("u", number, to=leader)
@@ -139,7 +139,7 @@ def test_after_a_kill_a_fork_is_either_complete_or_missing() -> None:
             cluster.kill()
             forking.join()
             cluster.start()
-            # What is not whole is deleted.
+            # The brokers delete an incomplete fork.
             wait_until(partial(_is_whole_or_missing, cluster, name), 20, f"{name} is complete or missing")
             if name in cluster.topics():
                 cluster.control.await_records(name, 100)

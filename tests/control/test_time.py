@@ -1,4 +1,4 @@
-"""Time that a test puts forward: what would take days is done when the call returns."""
+"""Advancing the broker's clock: work due within the skipped time is done when the call returns."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_transaction_past_its_timeout_is_aborted(broker: KafkaBroker) -> None:
 
 
 def dead_member(broker: KafkaBroker, topic: str, session_timeout_ms: int = 45_000) -> None:
-    """Somebody who is assigned all of a topic in group g, and is heard of no more."""
+    """Join group g with all partitions of the topic, and then stop responding."""
     with_topic = b"\0\0\0\0\0\x01\0%c%s\0\0\0\0" % (len(topic), topic.encode())
     joining = {
         "group_id": "g",
@@ -104,7 +104,7 @@ def test_a_dead_member_is_removed_after_its_session_timeout(broker: KafkaBroker)
     client = KafkaConsumer(
         "t", bootstrap_servers=broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
     )
-    # It waits for the one that is dead.
+    # The consumer waits for the dead member.
     assert client.poll(300) == {}
     began_s = time.monotonic()
     broker.control.advance(46)
@@ -120,7 +120,7 @@ def test_advancing_time_takes_less_than_a_second(broker: KafkaBroker) -> None:
     began_s = time.monotonic()
     for duration in (timedelta(days=7), timedelta(seconds=45), timedelta(minutes=15)):
         broker.control.advance(duration)
-    assert time.monotonic() - began_s < (1 if campaign.enabled() else 5), "where disks take seconds, 5"
+    assert time.monotonic() - began_s < (1 if campaign.enabled() else 5), "the higher limit is for slow disks"
 
 
 def test_all_brokers_of_a_cluster_share_one_clock() -> None:
@@ -146,7 +146,7 @@ def test_a_stopped_clock_moves_only_when_it_is_advanced(broker: KafkaBroker) -> 
     assert event == {"after_ms": 2 * DAY_MS, **where}
     assert broker.control.now_ms() == before_ms + 1000 + 2 * DAY_MS
     broker.control.stand_still(still=False)
-    wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "time goes on")
+    wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "a running clock")
 
 
 def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker) -> None:
@@ -154,7 +154,7 @@ def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker)
     broker.control.stand_still()
     dead_member(broker, "t", session_timeout_ms=6000)
     broker.control.advance(5.5)
-    # Half a second more than the session would have lasted: nothing is to happen.
+    # Wait half a second longer than the session timeout: with the clock stopped, the session must not expire.
     time.sleep(1)
     assert broker.control.await_group("g", members=1)["members"]
     broker.control.stand_still(still=False)

@@ -1,4 +1,6 @@
-"""Days that pass in less than a second for Java, librdkafka and kafka-python, the same each time."""
+"""Advancing the clock by days with Java, librdkafka and kafka-python clients: it takes less than a second,
+with the same effects every time.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,21 @@ HOUR_MS = 3_600_000
 SESSION_MS = 45_000
 TRANSACTION_MS = 900_000
 PATIENT = {"kafka-python": {"poll_ms": 2000}}
-"""Where a poll ends between JoinGroup and SyncGroup, kafka-python 3.0.12 forgets which partitions SyncGroup
-brings: it heartbeats, and reads nothing. A member that joins within 100 ms does so once in twenty times.
+"""If a poll ends between JoinGroup and SyncGroup, kafka-python 3.0.12 loses its assignment: it sends
+heartbeats but reads nothing. This affects one in twenty members that join within 100 ms.
 """
 
 
 @pytest.fixture(params=["java-3.9.1", "confluent-kafka", "kafka-python"])
 def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ClientProgram]:
-    """A client that outlives the brokers: each of its calls names one."""
+    """A client that is not bound to one broker: each call names the broker."""
     program = ClientProgram(CLIENTS[request.param], "", tmp_path / "reader.log")
     yield program
     program.close()
 
 
 def values(reader: ClientProgram, broker: KafkaBroker, topic: str, count: int) -> list[str]:
-    """Those that are not aborted."""
+    """Return the committed values of a topic."""
     asked = {"topic": topic, "partitions": [0], "start": "earliest", "isolation": "read_committed"}
     found = reader.call("consume", bootstrap=broker.bootstrap_servers, count=count, **asked)["records"]
     return [record["value"] for record in found]
@@ -50,7 +52,7 @@ def records(*keys: str) -> list[dict[str, Any]]:
 
 
 def mortal(reader: ClientProgram, broker: KafkaBroker, folder: Path) -> None:
-    """Somebody who has written to all topics, joined a group, begun a transaction, and dies."""
+    """Run a client that writes to all topics, joins a group, begins a transaction, and then dies."""
     program = ClientProgram(reader.kind, broker.bootstrap_servers, folder / "mortal.log")
     try:
         for topic in ("kept-for-days", "compacted"):
@@ -64,7 +66,10 @@ def mortal(reader: ClientProgram, broker: KafkaBroker, folder: Path) -> None:
             **PATIENT.get(reader.kind.name, {}),
         )
         wait_until(
-            lambda: len(program.call("member_state", member="m")["received"]) == 3, 30, "a member reads", 0.01
+            lambda: len(program.call("member_state", member="m")["received"]) == 3,
+            30,
+            "records read",
+            0.01,
         )
         program.call(
             "transaction_open",
@@ -78,7 +83,7 @@ def mortal(reader: ClientProgram, broker: KafkaBroker, folder: Path) -> None:
 
 
 def one_run(reader: ClientProgram, folder: Path) -> tuple[list[dict[str, Any]], float]:
-    """The event log, and how long all of the time travel took, in ms."""
+    """Return the event log, and the total time that advancing the clock took, in milliseconds."""
     with KafkaBroker() as broker:
         control = broker.control
         control.stand_still()
@@ -90,7 +95,7 @@ def one_run(reader: ClientProgram, folder: Path) -> tuple[list[dict[str, Any]], 
         try:
             mortal(reader, broker, folder)
         except AssertionError:
-            # Seen once with librdkafka beside other work, and not understood: it read nothing for 30 s.
+            # Seen once with librdkafka on a busy machine, cause unknown: the client read nothing for 30 s.
             print(json.dumps(control.events()), broker.log, sep="\n")
             raise
         reader.call(
@@ -103,7 +108,7 @@ def one_run(reader: ClientProgram, folder: Path) -> tuple[list[dict[str, Any]], 
         control.advance(TRANSACTION_MS / 1000)
         control.compact("compacted")
         too_young_ms = (time.perf_counter() - began_s) * 1000
-        # What a reader meets at each moment.
+        # Records that a consumer reads before compaction and retention apply.
         assert values(reader, broker, "compacted", 3) == ["a-0", "b-1", "a-2"]
         assert values(reader, broker, "committed", 1) == ["committed-0"]
         began_s = time.perf_counter()

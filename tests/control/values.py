@@ -1,4 +1,4 @@
-"""Values that a test writes to a topic, and the values that the broker stores."""
+"""Values written by a test, and values stored by the broker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafka_compat.testing import KafkaBroker
 
 
 def sent(client: Producer, topic: str, *values: bytes) -> list[str | None]:
-    """The error of each, or None."""
+    """Produce the values, and return the error of each, or None."""
     errors: list[str | None] = []
 
     def delivered(error: KafkaError | None, _: object) -> None:
@@ -21,12 +21,12 @@ def sent(client: Producer, topic: str, *values: bytes) -> list[str | None]:
 
 
 def stored(broker: KafkaBroker, topic: str) -> list[bytes | str]:
-    """All values of its only partition."""
+    """Return all values of the topic's only partition."""
     return received(broker, topic, broker.control.await_records(topic, 0))
 
 
 def received(broker: KafkaBroker, topic: str, count: int, **more: object) -> list[bytes | str]:
-    """So many values of a topic, and between them the errors that the consumer tells of."""
+    """Consume `count` values of a topic, with the consumer's errors in between."""
     settings = {"group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0, **more}
     client = Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
     client.subscribe([topic])

@@ -1,5 +1,4 @@
-"""A store to test, embedded, in another process's stead over a socket, or on ZooKeeper, behind one small
-interface."""
+"""Fixtures that run a test against each metadata store: embedded, remote over a socket, and on ZooKeeper."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from tests.support.servers import ZooKeeper
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """One ZooKeeper for all tests that do not stop it."""
+    """A ZooKeeper shared by all tests that do not stop it."""
     server = ZooKeeper(tmp_path_factory.mktemp("zookeeper"))
     server.start()
     yield server
@@ -21,7 +20,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 @pytest.fixture(params=["embedded", "remote", "zookeeper"])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    """Each store: a test that takes this is part of the contract of all."""
+    """Each kind of store. Tests that use this fixture define the common contract of all stores."""
     made: Stores
     if request.param == "embedded":
         made = EmbeddedStores(tmp_path)

@@ -1,4 +1,6 @@
-"""A session whose connection breaks in the middle of a write, and which nobody told whether it was done."""
+"""A session that loses the responses to writes, so that the caller does not know whether a write was
+applied.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,15 @@ from kafka_compat.coordination.store.metadata_store import ConnectionLost, Metad
 
 
 class LosingAnswers(CurrentSession):
-    """Loses transactions as `lost` says, in their order: True for one that is done, whose answer is lost,
-    False for one that never arrives. All others go through."""
+    """Fails the transactions listed in `lost`, in order. True: apply the transaction and lose the response.
+    False: lose the request. All other transactions succeed.
+    """
 
     def __init__(self, session: MetadataStore) -> None:
         super().__init__(session)
         self.lost: list[bool] = []
         self.asked: list[Sequence[Operation]] = []
-        """The transactions."""
+        """The operations of every transaction so far."""
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
         self.asked.append(operations)

@@ -1,4 +1,4 @@
-"""Waiting for the state of a session with a metadata store."""
+"""A helper that waits for the state of a metadata store session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of metadata stores that tests compare."""
+"""The metadata stores under test, behind one interface."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadat
 from tests.support.servers import ZooKeeper
 
 SESSION_TIMEOUT_MS = 1000
-"""The shortest that the tests' ZooKeeper grants."""
+"""The shortest session timeout that the tests' ZooKeeper grants."""
 
 _trees = itertools.count()
 
 
 class Stores(ABC):
-    """One empty tree; makes sessions with it and expires them as time would."""
+    """An empty tree. Creates sessions for it, and expires them."""
 
     @abstractmethod
     async def connect(self) -> MetadataStore:
-        """A new session."""
+        """Create a session."""
 
     @abstractmethod
     async def expire(self, session: MetadataStore) -> None:
-        """End a session against its owner's will, and wait until its ephemerals are gone."""
+        """Expire a session, and wait until its ephemeral nodes are deleted."""
 
     @abstractmethod
     async def close(self) -> None:
-        """End what is left."""
+        """Close all remaining sessions."""
 
 
 class EmbeddedStores(Stores):
@@ -54,7 +54,7 @@ class EmbeddedStores(Stores):
 
 
 class Remote:
-    """One process's connection to a store, with both of its ends in this process."""
+    """A connection to the store server, with both ends in this process."""
 
     server: StoreServer
     client: StoreClient
@@ -85,7 +85,7 @@ class Remote:
 
 
 class RemoteStores(Stores):
-    """Each session on a connection of its own, as of another process."""
+    """Remote stores. Each session has its own connection, as in a separate process."""
 
     def __init__(self, directory: Path) -> None:
         self._store = EmbeddedMetadataStore(str(directory / "metadata.journal"))
@@ -122,8 +122,9 @@ class ZooKeeperStores(Stores):
         return session
 
     async def expire(self, session: MetadataStore) -> None:
-        """By a second client that takes the session over and ends it; the server tells the first one nothing
-        but that the session is over."""
+        """Take over the session with a second client, and close it. The server reports only the expiry to the
+        first client.
+        """
         assert isinstance(session, ZooKeeperMetadataStore)
         from kazoo.client import KazooClient
 

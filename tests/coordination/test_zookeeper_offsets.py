@@ -1,4 +1,4 @@
-"""Offsets of Kafka's oldest clients, on either store: what is written, and what is read again."""
+"""Offsets that version 0 of OffsetCommit stores in the metadata store: written and read on each store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.coordination.stores import Stores
 
 @pytest.fixture
 def metadata() -> MetadataCache:
-    """A topic with one partition."""
+    """Metadata of a topic with one partition."""
     metadata = MetadataCache("c", 1)
     metadata.put_topic(TopicMetadata("t", UUID(int=1), (PartitionMetadata(0, 1, 0, (1,), (1,), 0),)))
     return metadata

@@ -1,4 +1,4 @@
-"""A coordinator's log whose followers lag: what is appended is committed when a test says so, or is lost."""
+"""A coordinator's log with lagging followers: the test decides when batches are committed or lost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kafka_compat.errors import ErrorCode, KafkaError
 
 
 class ReplicatedLog:
-    """A topic of one partition. With `refuses` appends fail; with `is_under_min_isr` what is committed is
-    told with NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+    """A topic of one partition. With `refuses`, appends fail. With `is_under_min_isr`, commits are reported
+    as NOT_ENOUGH_REPLICAS_AFTER_APPEND.
     """
 
     shard_count = 1
@@ -59,7 +59,7 @@ class ReplicatedLog:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.is_under_min_isr else ErrorCode.NONE
 
     def replicate(self, count: int) -> None:
-        """Followers have so many more batches."""
+        """Replicate `count` more batches to the followers."""
         ends = [batch.end_offset for batch in self.batches if batch.end_offset > self.high_watermark]
         if ends:
             self.high_watermark = ends[min(count, len(ends)) - 1]
@@ -67,7 +67,9 @@ class ReplicatedLog:
             self._waiting.pop(0)[1](self._code())
 
     def lose_leadership(self, kept: int) -> None:
-        """Another leader has so many of the batches that were not committed, and the others are gone."""
+        """Lose leadership to a leader that has `kept` of the uncommitted batches. The other uncommitted
+        batches are lost.
+        """
         uncommitted = [batch for batch in self.batches if batch.end_offset > self.high_watermark]
         self.batches = self.before(self.high_watermark) + uncommitted[:kept]
         waiting, self._waiting = self._waiting, []

@@ -1,6 +1,4 @@
-"""The runtime around machines: who is told what when appends lag, fail and are lost, and how a long log is
-loaded.
-"""
+"""The coordinator runtime: responses when appends are delayed, fail or are lost, and loading of long logs."""
 
 from __future__ import annotations
 
@@ -152,7 +150,9 @@ def test_a_coordinator_is_unavailable_if_its_log_is_unreadable(error: Exception)
 
 
 class SlowScheduler(ManualScheduler):
-    """A look at the clock takes half a millisecond. What is to be called at once is called by `step`."""
+    """A scheduler on which each reading of the clock takes half a millisecond. `step` runs immediate
+    callbacks.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class SlowScheduler(ManualScheduler):
         return ManualTimer(callback)
 
     def step(self) -> int:
-        """How many milliseconds the next call took."""
+        """Run the next callback, and return its duration in milliseconds."""
         begun = self.looks
         self.soon.pop(0)()
         return (self.looks - begun) // 2
@@ -190,7 +190,7 @@ def test_loading_yields_to_the_event_loop_every_few_milliseconds(log: Replicated
 
 
 def test_a_group_is_served_as_soon_as_its_shard_is_ready(log: ReplicatedLog) -> None:
-    """Sessions begin when a group is ready: it must not wait for thousands of others until then."""
+    """A group's sessions start when it is loaded, so it must not wait for thousands of other groups."""
     for number in range(100):
         log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
     scheduler = SlowScheduler()

@@ -1,4 +1,4 @@
-"""A schema registry that answers as Confluent's does, on this machine."""
+"""A local schema registry that responds like Confluent's."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kafka_compat.http_client import place
 
 
 class SchemaRegistry:
-    """Holds schemas by id and by subject."""
+    """Stores schemas by id and by subject."""
 
     def __init__(self) -> None:
         self._by_id: dict[int, dict[str, Any]] = {}
         self._by_subject: dict[tuple[str, int], dict[str, Any]] = {}
         self.asked: list[str] = []
-        """Paths, in their order."""
+        """The requested paths, in order."""
         self.user_info: str | None = None
-        """Who has to ask, as user:password."""
+        """The required credentials, as user:password."""
         self.delay_s = 0.0
-        """Before each answer."""
+        """The delay before each response."""
         self.raw: dict[str, tuple[int, bytes]] = {}
-        """Answers in the place of the right ones, by path."""
+        """Responses that replace the correct ones, by path."""
         self.url = ""
 
     def add(
@@ -41,8 +41,8 @@ class SchemaRegistry:
         subject: str | None = None,
         references: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`schema` is JSON, or the bytes of a FileDescriptorProto; `references` are names with subjects, of
-        version 1.
+        """Add a schema. `schema` is JSON, or the bytes of a FileDescriptorProto; `references` maps names to
+        subjects, in version 1.
         """
         found: dict[str, Any] = {
             "text": schema if isinstance(schema, bytes) else json.dumps(schema),
@@ -54,7 +54,7 @@ class SchemaRegistry:
             self._by_subject[subject, 1] = found
 
     def registry(self, user_info: str | None = None) -> Registry:
-        """What asks it."""
+        """Return a client of this registry."""
         return Registry(place(self.url), user_info)
 
     @contextmanager
@@ -64,7 +64,7 @@ class SchemaRegistry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 holder.asked.append(self.path)
-                time.sleep(holder.delay_s)  # the registry is slow
+                time.sleep(holder.delay_s)  # simulates a slow registry
                 status, body = holder._answer(self.path, self.headers.get("Authorization"))
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

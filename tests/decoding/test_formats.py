@@ -1,4 +1,4 @@
-"""Bytes as text that people read, whatever they are."""
+"""Conversion of arbitrary bytes to readable text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Values with schemas: of each kind, with references, hostile ones, and a registry that is down or slow."""
+"""Values with schemas: every kind of schema, references, malicious schemas, and a registry that is down or
+slow.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def avro(schema: object, value: object) -> bytes:
 
 
 async def shown(registry: Registry, content: bytes, asked: str = "auto") -> tuple[str, object, str | None]:
-    """Format, what it says, and the problem."""
+    """Return the format, the decoded value, and the problem, if any."""
     schemas = await registry.schemas(schema_ids([content]))
     found = decoded(content, asked, schemas)
     assert found.text is not None
@@ -163,7 +165,7 @@ async def test_protobuf_schemas_can_have_references(served: SchemaRegistry) -> N
     form, text, problem = await shown(served.registry(), framed(2, b"\x00" + value))
     assert (form, problem) == ("protobuf", None), problem
     assert json.loads(str(text)) == {"price": {"cents": "5"}}
-    # JSON has no form for an Any of a message that nobody knows.
+    # JSON cannot represent an Any with an unknown message type.
     value = protobuf(
         [money, order], "shop.Order", price={"more": {"type_url": "x/unknown.Kind", "value": b"\x01"}}
     )
@@ -291,7 +293,7 @@ async def test_a_registry_that_is_down_does_not_fail_the_web_console() -> None:
     begun_s = time.monotonic()
     form, _, problem = await shown(registry, framed(1, b"\x00\x01"))
     assert form == "hex" and problem is not None and "the schema registry: ConnectionRefusedError" in problem
-    # It is not fetched every page meanwhile, whatever the schema.
+    # The failed registry is not queried again immediately, even for a different schema.
     assert "ConnectionRefused" in str((await registry.schemas([2]))[2])
     assert time.monotonic() - begun_s < module.PATIENCE_S
 

@@ -1,5 +1,5 @@
-/* While the file that FULL_DISK names exists, write() to a file fails as on a disk without space. Pipes, sockets
- * and eventfds are on no disk.
+/* While the file named by FULL_DISK exists, write() to a regular file fails with ENOSPC. Pipes, sockets and eventfds
+ * are not affected.
  */
 #define _GNU_SOURCE
 #include <errno.h>

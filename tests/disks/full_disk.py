@@ -1,8 +1,9 @@
-"""A disk that is full for a while, for one process: its writes to files fail with ENOSPC, no others do.
+"""A disk that is temporarily full for one process: its writes to files fail with ENOSPC, and other writes
+succeed.
 
-strace cannot tell the writes to files from others, since it takes exact paths only and new files may have
-any. And libuv, the loop of the compiled form, ends the process when it cannot write to the eventfd by which
-it is woken, which is on no disk.
+strace cannot limit the failures to files, because it accepts only exact paths and the names of new files are
+not known. The failures must be limited because libuv, the event loop of the compiled build, aborts the
+process if a write to its wakeup eventfd fails.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 
 
 class FullDisk:
-    """What a process needs in its `environment`, and the moments at which its disk is full."""
+    """The `environment` for a process, and the periods in which its disk is full."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)

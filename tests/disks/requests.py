@@ -1,4 +1,4 @@
-"""Requests to a broker whose disk fails, over one connection."""
+"""Requests on one connection to a broker whose disk fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NONE, STORAGE_ERROR = 0, 56
 
 
 class Asking:
-    """One broker and one connection to it."""
+    """A broker and a connection to it."""
 
     def __init__(self, broker: KafkaCompatBroker) -> None:
         self.broker = broker

@@ -1,4 +1,4 @@
-"""System calls of a running process made to fail, by strace."""
+"""System calls of a running process that strace makes fail."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _LOOKS = 5
-"""A thread that enters a system call looks stopped for a moment, too."""
+"""A thread that is entering a system call also appears stopped for a moment."""
 
 
 @contextlib.contextmanager
 def failing(pid: int, calls: Sequence[str], error: str, paths: Sequence[Path] = ()) -> Iterator[None]:
-    """Within the block, `calls` of the process fail with `error` (a name such as EIO); with `paths`, only
-    those on these files.
+    """Make `calls` of the process fail with `error` (a name such as EIO) within the block. With `paths`, only
+    calls on these files fail.
     """
     command = ["strace", "-f", "-p", str(pid), "-o", "/dev/null", "-e", f"trace={','.join(calls)}"]
     command += [f"--inject={','.join(calls)}:error={error}"]
@@ -42,15 +42,15 @@ def failing(pid: int, calls: Sequence[str], error: str, paths: Sequence[Path] = 
 
 @contextlib.contextmanager
 def _standing_still(pid: int) -> Iterator[None]:
-    """Stop the process outside of any system call: one that strace leaves half way fails with ENOSYS,
-    which is no error of a disk.
+    """Stop the process outside of any system call. Otherwise, a call that strace interrupts fails with
+    ENOSYS, which is not a disk error.
     """
     stopped_in_a_row = 0
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
     while stopped_in_a_row < _LOOKS and (states := _thread_states(pid)):
         stopped_in_a_row = stopped_in_a_row + 1 if states <= {"T", "t"} else 0
-        time.sleep(0.005)  # interval of polling
+        time.sleep(0.005)  # polling interval
     try:
         yield
     finally:
@@ -59,7 +59,7 @@ def _standing_still(pid: int) -> Iterator[None]:
 
 
 def _thread_states(pid: int) -> set[str]:
-    """What Linux says of the threads that are not dead: R running, S and D waiting, T and t stopped."""
+    """Return the states of the live threads: R is running, S and D are waiting, T and t are stopped."""
     states = set()
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         with contextlib.suppress(OSError):

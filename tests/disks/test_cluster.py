@@ -1,4 +1,6 @@
-"""A disk of one broker of a cluster fails: others lead its partitions, it keeps those on its other disk."""
+"""A failed disk of one broker in a cluster: other brokers become leaders of its partitions, and the broker
+keeps the partitions on its other disk.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PATIENCE_S = 30
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
-    """Three brokers in one process, each with a folder on each of two disks."""
+    """Three brokers in one process, each with a log directory on each of two disks."""
     disks = ",".join(str(tmp_path / f"disk-{number}") for number in range(2))
     broker = KafkaCompatBroker(tmp_path / "cluster", {"log.dirs": disks}, arguments=["--brokers", "3"])
     del broker.overrides["broker.id"]
@@ -50,7 +52,7 @@ def test_leadership_moves_away_from_a_failed_disk(cluster: KafkaCompatBroker, tm
     disk = tmp_path / "disk-1" / "broker-2"
     lost = {int(folder.name.rpartition("-")[2]) for folder in disk.glob(f"{TOPIC}-*")}
     led = {partition for partition in lost if leaders[partition] == 2}
-    assert led, "the disk should hold a partition that its broker leads"
+    assert led, "the disk must hold a partition that its broker leads"
     with failing(cluster.pid, ["write"], "EIO", list(disk.glob("*/*.log"))):
         write()
         wait_until(

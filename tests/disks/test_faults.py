@@ -1,8 +1,8 @@
-"""Disks that are full, fail or become read-only under a running broker, with load on it.
+"""Disks that become full, fail or become read-only while a broker is running under load.
 
-strace makes the broker's own system calls fail, and for a full disk a library does before the C library, so
-that what is tested is the broker as it is. Through all of it a producer with acks=all and flush.messages=1
-keeps sending; at the end every acknowledged record must be there, once.
+strace makes the broker's system calls fail, and a preloaded library simulates a full disk, so the broker
+itself is not modified. A producer with acks=all and flush.messages=1 sends throughout the test. At the end,
+every acknowledged record must exist exactly once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NONE, LEADER_NOT_AVAILABLE, STORAGE_ERROR = 0, 5, 56
 
 
 class ObedientBroker(KafkaCompatBroker):
-    """Root without the right to write where permissions forbid it."""
+    """A broker that runs as root, but cannot write where file permissions forbid it."""
 
     launcher = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 
 class Disks:
-    """A broker on two log directories, under load."""
+    """A broker with two log directories, under load."""
 
     def __init__(self, directory: Path, seed: str) -> None:
         self.chance = random.Random(seed)
@@ -54,8 +54,8 @@ class Disks:
         )
         self.broker.start()
         self.create_topic(TOPIC, PARTITIONS)
-        # Not librdkafka: when a partition has no leader for a while it starts a new epoch by itself ("message
-        # sequence gap") and sends again what was stored already, whoever the broker is.
+        # Do not use librdkafka: if a partition has no leader for a while, it starts a new epoch ("message
+        # sequence gap") and resends records that are already stored, also with Apache Kafka.
         self.load = Load(KafkaPythonProducer(self.broker.address, TOPIC))
 
     def ask(self, api_key: ApiKey, version: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Disks:
         assert answer["topics"][0]["error_code"] == NONE, answer
 
     def produce(self, partition: int) -> int:
-        """The error of a batch of our own, which must not be stored: its topic is not the one under load."""
+        """Produce a batch to the topic `probe`, whose records are not checked, and return the error code."""
         data = {"index": partition, "records": batches.batch(1)}
         topic = {"name": "probe", "partition_data": [data]}
         answer = self.ask(ApiKey.PRODUCE, 7, {"acks": -1, "timeout_ms": 5000, "topic_data": [topic]})
@@ -76,7 +76,7 @@ class Disks:
         return code
 
     def probe(self, directory: Path) -> None:
-        """Have something written in a directory, with whatever result."""
+        """Produce to every partition in the directory, and ignore the results."""
         for partition in self.partitions_on(directory, "probe"):
             with contextlib.suppress(wire.Closed, OSError):
                 self.produce(partition)
@@ -88,7 +88,7 @@ class Disks:
         return self.chance.choice([found for found in self.directories if self.partitions_on(found)])
 
     def said(self, text: str) -> Callable[[], bool]:
-        """Whether the broker has logged `text` since now."""
+        """Return a function that checks whether the broker has logged `text` since this call."""
         before = self.broker.log.stat().st_size
         return lambda: text in self.broker.log.read_bytes()[before:].decode()
 
@@ -108,7 +108,7 @@ class Disks:
         return {found["log_dir"]: found["error_code"] for found in answer["results"]}
 
     def check_offline(self, directory: Path) -> None:
-        """Only the partitions of `directory` are gone, with Kafka's errors."""
+        """Check that only the partitions of `directory` are offline, with Kafka's errors."""
         (other,) = (found for found in self.directories if found != directory)
         assert self.directory_errors() == {str(directory): STORAGE_ERROR, str(other): NONE}
         lost = self.partitions_on(directory)
@@ -133,11 +133,11 @@ def disks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disks]:
 
 
 def full(disks: Disks) -> None:
-    """No space anywhere: writes are refused, nothing goes offline, and all goes on when there is space."""
+    """Writes are rejected, no directory goes offline, and writes succeed again once space is available."""
     with disks.space.full():
-        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
+        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a rejected append")
     disks.load.wait_for_acknowledgement()
-    wait_until(lambda: disks.produce(0) == NONE, PATIENCE_S, "an append after the refusals")
+    wait_until(lambda: disks.produce(0) == NONE, PATIENCE_S, "a successful append")
     assert set(disks.directory_errors().values()) == {NONE}
 
 
@@ -153,7 +153,8 @@ def _fails(disks: Disks, calls: list[str]) -> None:
     directory = disks.directory_in_use()
     offline = disks.said(f"{directory} went offline")
     while not offline():
-        # A new segment may have come before strace was there: then once more, with the segment of now.
+        # The broker may roll the segment before strace is attached. In that case, repeat with the current
+        # segment.
         with failing(disks.broker.pid, calls, "EIO", list(directory.glob("*/*.log"))):
             disks.probe(directory)
     disks.check_offline(directory)
@@ -161,7 +162,7 @@ def _fails(disks: Disks, calls: list[str]) -> None:
 
 
 def read_only(disks: Disks) -> None:
-    """A directory in which nothing can be created: it goes offline when the next segment is due."""
+    """No files can be created in the directory, so it goes offline when the next segment is due."""
     directory = disks.directory_in_use()
     offline = disks.said(f"{directory} went offline")
     folders = [directory, *directory.glob("*/")]
@@ -177,13 +178,13 @@ def read_only(disks: Disks) -> None:
 
 
 def all_fail(disks: Disks) -> None:
-    """No disk left: the broker ends, and says so."""
+    """Without any directory left, the broker logs the reason and exits."""
     stops = disks.said("Stopping the broker: every log directory is offline")
     logs = [log for directory in disks.directories for log in directory.glob("*/*.log")]
     with failing(disks.broker.pid, ["write"], "EIO", logs):
         for directory in disks.directories:
             disks.probe(directory)
-        wait_until(lambda: not disks.broker.running, PATIENCE_S, "the broker ends")
+        wait_until(lambda: not disks.broker.running, PATIENCE_S, "exit of the broker")
     assert stops()
     assert disks.broker.process.child.returncode != 0
     disks.broker.start()
@@ -208,7 +209,7 @@ def test_disk_faults_do_not_lose_acknowledged_records(disks: Disks) -> None:
 
 def test_a_topic_created_on_a_full_disk_appears_once_space_is_available(disks: Disks) -> None:
     with disks.space.full():
-        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
+        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a rejected append")
         with wire.Connection(disks.broker.address) as connection:
             topic = {"name": "later", "num_partitions": 1, "replication_factor": 1}
             connection.send(wire.encode(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 20_000}))

@@ -1,4 +1,4 @@
-"""The event loop waits for no disk, and no file of a folder has two writers, whatever clients ask."""
+"""Disk I/O of a broker: the event loop never waits for a disk, and each file has only one writer thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECKPOINTS = {
 
 @contextlib.contextmanager
 def calls_of(pid: int, output: Path) -> Iterator[list[tuple[int, str, str]]]:
-    """What a process asked of its disks within the block: (thread, system call, its arguments)."""
+    """Collect the disk system calls of a process within the block: (thread, system call, its arguments)."""
     traced = ",".join((*SYNCS, "openat"))
     command = ["strace", "-f", "-p", str(pid), "-o", str(output), "-s", "300", "-e", f"trace={traced}"]
     tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -50,7 +50,9 @@ def calls_of(pid: int, output: Path) -> Iterator[list[tuple[int, str, str]]]:
 
 
 def test_the_event_loop_never_syncs_and_each_file_has_one_writer(tmp_path: Path) -> None:
-    """Two threads with one temporary file would take it from each other, and a good folder for failed."""
+    """If two threads wrote the same temporary file, one of them would fail, and the broker would take a
+    healthy directory offline.
+    """
     broker = KafkaCompatBroker(tmp_path / "broker", CHECKPOINTS)
     broker.start()
     try:
@@ -88,8 +90,8 @@ def _create_fill_cut_and_delete(broker: KafkaCompatBroker, connection: wire.Conn
     answer = connection.ask(ApiKey.DELETE_RECORDS, 1, {"topics": [deleted], "timeout_ms": 20_000})
     assert [item["error_code"] for item in answer["topics"][0]["partitions"]] == [0, 0, 0]
     folder = broker.log_dir
-    wait_until(lambda: "t 0 5" in _text(folder / "log-start-offset-checkpoint"), PATIENCE_S, "noted")
-    wait_until(lambda: "t 0 10" in _text(folder / "replication-offset-checkpoint"), PATIENCE_S, "noted")
+    wait_until(lambda: "t 0 5" in _text(folder / "log-start-offset-checkpoint"), PATIENCE_S, "checkpoint")
+    wait_until(lambda: "t 0 10" in _text(folder / "replication-offset-checkpoint"), PATIENCE_S, "checkpoint")
     answer = connection.ask(ApiKey.DELETE_TOPICS, 1, {"topic_names": ["t"], "timeout_ms": 20_000})
     assert answer["responses"][0]["error_code"] == 0, answer
     assert not list(folder.glob("t-?"))

@@ -1,8 +1,11 @@
-"""Logs move between a broker's directories (AlterReplicaLogDirs), under load, over kills, by Kafka's tool."""
+"""Moves of logs between a broker's directories (AlterReplicaLogDirs): under load, with kills, and with
+Kafka's tool.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +67,7 @@ def move(broker: Server, path: Path | str, topic: str, partitions: list[int]) ->
 
 
 def places(broker: Server) -> dict[int, str]:
-    """Where each partition of the topic is, copies not counted."""
+    """Return the directory of each partition of the topic, ignoring future replicas."""
     answer = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})
     return {
         partition["partition_index"]: result["log_dir"]
@@ -77,7 +80,7 @@ def places(broker: Server) -> dict[int, str]:
 
 
 def wait_until_all_in(broker: Server, directory: Path) -> None:
-    wait_until(lambda: set(places(broker).values()) == {str(directory)}, PATIENCE_S, "all moved")
+    wait_until(lambda: set(places(broker).values()) == {str(directory)}, PATIENCE_S, "all partitions moved")
 
 
 @pytest.mark.timeout(900)
@@ -101,14 +104,14 @@ def test_moves_between_disks_under_load_and_kills_do_not_lose_records(
     assert findings.nothing, findings
     assert set(places(broker).values()) == {str(target)}
     (other,) = (disk for disk in disks if disk != target)
-    wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
+    wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "deletion of the old directories")
 
 
 def test_a_copy_left_without_a_topic_id_by_a_kill_gets_its_id(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
-    """Killed when the folder of a copy was made, and the topic's id not yet noted in it. The log that came of
-    it was taken for another topic's by the start after the next move, and set aside.
+    """The broker was killed after it created the copy's directory and before it wrote the topic id. Then,
+    after the next move, startup mistook the log for that of a different topic and set it aside.
     """
     broker, disks = moving
     create(broker, partitions=1)
@@ -168,6 +171,33 @@ def test_kafkas_tool_moves_replicas_and_verifies_the_moves(
     wait_until_all_in(broker, disks[1])
     done = java.run("kafka-reassign-partitions", *arguments, "--verify")
     assert done.stdout.count("is completed") >= PARTITIONS, done.stdout
+
+
+@pytest.mark.parametrize("deletes_records", [False, True])
+def test_repeated_moves_log_no_warning(tmp_path: Path, deletes_records: bool) -> None:
+    disks, settings = two_disks(tmp_path)
+    broker = KafkaCompatBroker(tmp_path / "broker", settings)
+    broker.start()
+    data = {"index": 0, "records": build_batch([Record(value=bytes(1000)) for _ in range(10)])}
+    produce = {"acks": 1, "timeout_ms": 1000, "topic_data": [{"name": TOPIC, "partition_data": [data]}]}
+    everything = {"name": TOPIC, "partitions": [{"partition_index": 0, "offset": -1}]}
+    moves, last = 0, ""
+    try:
+        create(broker, partitions=1)
+        deadline = time.monotonic() + PATIENCE_S
+        while moves < 20 and time.monotonic() < deadline:
+            ask(broker, ApiKey.PRODUCE, 8, produce)
+            if deletes_records:
+                answer = ask(broker, ApiKey.DELETE_RECORDS, 1, {"topics": [everything], "timeout_ms": 1000})
+                assert answer["topics"][0]["partitions"][0]["error_code"] == 0
+            place = places(broker)[0]
+            if place != last:
+                moves, last = moves + 1, place
+                assert move(broker, next(disk for disk in disks if str(disk) != place), TOPIC, [0]) == [0]
+    finally:
+        broker.stop()
+    assert moves == 20
+    assert "WARN" not in broker.log.read_text()
 
 
 def test_a_move_goes_on_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""docs/compatibility.md, made from what the handlers declare, the clients of the tests, and kips.py.
+"""The text of docs/compatibility.md, generated from the handlers' declarations, the test clients and kips.py.
 
-Pure: `page()` is the text. `python -m tests.docs.write` writes it.
+No I/O: `page()` returns the text, and `python -m tests.docs.write` writes it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tests.support.kafka_jars import BROKER_VERSIONS, TOOLS_VERSION
 _HEAD = """\
 # Compatibility
 
-Generated from the code and its tests by `python -m tests.docs.write`. Do not edit.
+This page is generated from the code and its tests by `python -m tests.docs.write`: do not edit it.
 
-kafka-compat behaves like Apache Kafka 3.9 with ZooKeeper, and serves the newer request versions that
-clients of Kafka 4 use. Tests with real clients verify every feature that this page lists as supported.
+kafka-compat behaves like Apache Kafka 3.9 with ZooKeeper, and supports the newer request versions that
+Kafka 4 clients use. Tests with real clients verify every feature that this page lists as supported.
 Most of these tests also run against Apache Kafka 3.9.1 or 4.1.0 and compare the results.
 """
 
@@ -36,7 +36,7 @@ KAFKA_ONLY = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "KIP-848",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "KIP-848",
 }
-"""Why an API that genuine Kafka advertises is not served."""
+"""The reason why the broker does not serve an API that Apache Kafka advertises."""
 
 FEATURES = {
     "headers": "headers",
@@ -51,7 +51,7 @@ FEATURES = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     return "\n".join([_HEAD, _clients(), _tools(), _files(), _kips(), _apis()])
 
 
@@ -65,7 +65,7 @@ def _clients() -> str:
 
 Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
 same results: produce with each codec, consume, join and leave groups, commit offsets, transactions,
-administration. A row lists only features that the client has. For TLS and SASL, see
+administration. Each row lists only features that the client supports. For TLS and SASL, see
 [security.md](security.md).
 
 | Client | Codecs | Features tested |
@@ -95,8 +95,8 @@ def _files() -> str:
 ## Files
 
 kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens those of kafka-compat
-([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster on one
-ZooKeeper may consist of brokers of both kinds.
+([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster with
+ZooKeeper may contain brokers of both kinds.
 """
 
 
@@ -105,8 +105,8 @@ def _kips() -> str:
     return f"""\
 ## Proposals (KIPs)
 
-The most requested proposals. The last column shows whether a proposal is supported, and the test,
-relative to `tests/`, that verifies it.
+This table lists the most requested proposals. The last column shows whether a proposal is supported, and
+which test in `tests/` verifies it.
 
 | KIP | Feature | Supported |
 |---|---|---|
@@ -114,7 +114,7 @@ relative to `tests/`, that verifies it.
 
 
 def is_here(kip: Kip) -> bool:
-    """Whether what the proposal brought is served."""
+    """Return whether the broker supports the proposal."""
     return kip.api in SERVED if kip.api is not None else bool(kip.shown_by)
 
 
@@ -129,8 +129,8 @@ def _apis() -> str:
     return f"""\
 ## APIs and their versions
 
-The versions in the ApiVersions response of this broker, of Apache Kafka 3.9.1 with ZooKeeper, and of
-Apache Kafka 4.1.0. APIs marked *in a cluster* are served only by brokers of a cluster, for requests
+This table lists the versions in the ApiVersions responses of this broker, of Apache Kafka 3.9.1 with
+ZooKeeper, and of Apache Kafka 4.1.0. APIs marked *in a cluster* are supported only in clusters, for requests
 between brokers.
 
 | Key | API | kafka-compat | 3.9.1 | 4.1.0 | Notes |
@@ -157,7 +157,7 @@ def _span(versions: tuple[int, int] | None) -> str:
 
 
 def _named(kind: ClientKind) -> str:
-    """The library and its version."""
+    """Return the library and its version."""
     if kind.java_version is not None:
         return f"Java kafka-clients {kind.java_version}"
     if kind.go_library is not None:
@@ -173,7 +173,7 @@ def _named(kind: ClientKind) -> str:
 
 
 def _version(package: str) -> str:
-    """As setup.cfg asks for it: its number where that is pinned, else the least."""
+    """Return the version in setup.cfg: the pinned version, or else the minimum."""
     wanted = next(line for line in requires("kafka-compat") or () if re.match(rf"{package}\b(?!-)", line))
     found = re.search(r"(==|>=)\s*([\d.]+)", wanted)
     assert found is not None, wanted

@@ -1,4 +1,6 @@
-"""What genuine Kafka advertises, by API key: test_made_pages.py asks it whether that is so."""
+"""API versions that Apache Kafka advertises, by API key. test_generated_pages.py compares them with running
+brokers.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ KAFKA_3_9: Versions = {
     68: (0, 0),
     69: (0, 0),
 }
-"""3.9.1 with ZooKeeper."""
+"""Apache Kafka 3.9.1 with ZooKeeper."""
 
 KAFKA_4_1: Versions = {
     0: (0, 13),
@@ -145,4 +147,4 @@ KAFKA_4_1: Versions = {
     91: (0, 0),
     92: (0, 0),
 }
-"""4.1.0, with KRaft."""
+"""Apache Kafka 4.1.0 with KRaft."""

@@ -1,4 +1,4 @@
-"""What a page of Markdown holds: its links, its headings, its examples. Pure."""
+"""Parts of a Markdown page: links, headings, paragraphs and code blocks. No I/O."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """An example: its language (empty where none is named) and its text."""
+    """A code block: its language (empty if none is given) and its text."""
 
     language: str
     text: str
 
 
 def blocks(page: str) -> list[Block]:
-    """The page's examples, in their order."""
+    """Return the code blocks of the page, in order."""
     return [Block(found[1], found[2]) for found in _FENCE.finditer(page)]
 
 
 def links(page: str) -> Iterator[str]:
-    """Where the page's links lead, but for those to other hosts; an example has none."""
+    """Yield the targets of the page's links, except links to other hosts and links in code blocks."""
     for target in _LINK.findall(_CODE.sub("", _FENCE.sub("", page))):
         if not re.match(r"[a-z]+:", target):
             yield target
 
 
 def anchors(page: str) -> set[str]:
-    """What comes after # in links to the page's headings, as GitHub makes it and our site."""
+    """Return the anchors of the page's headings, in the format that GitHub and our site use."""
     found: set[str] = set()
     for heading in _HEADING.findall(_FENCE.sub("", page)):
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
@@ -46,7 +46,9 @@ def anchors(page: str) -> set[str]:
 
 
 def paragraphs(page: str) -> Iterator[tuple[int, str]]:
-    """The page's paragraphs, items and cells of tables with their lines; no examples and no headings."""
+    """Yield each paragraph, list item and table cell of the page with its line number, without code blocks
+    and headings.
+    """
     plain = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), page)
     number = 1
     for part in re.split(r"(\n(?=\s*(?:[-*|#<]|\d+\. |\n)))", plain):
@@ -58,7 +60,9 @@ def paragraphs(page: str) -> Iterator[tuple[int, str]]:
 
 
 def wrapped(page: str, columns: int = 100) -> str:
-    """The page with its paragraphs in lines of so many columns; examples, tables and headings stay."""
+    """Return the page with its paragraphs wrapped at `columns`. Code blocks, tables and headings are not
+    changed.
+    """
     parts = []
     for part in re.split(r"(^ *```.*?^ *```$)", page, flags=re.MULTILINE | re.DOTALL):
         is_example = part.lstrip().startswith("```")
@@ -69,7 +73,7 @@ def wrapped(page: str, columns: int = 100) -> str:
 
 
 def _filled(columns: int) -> Callable[[re.Match[str]], str]:
-    """Of one paragraph."""
+    """Return a function that wraps one paragraph."""
     return lambda found: textwrap.fill(
         found[0].replace("\n", " "), columns, break_long_words=False, break_on_hyphens=False
     )

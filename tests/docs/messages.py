@@ -1,4 +1,4 @@
-"""What the broker's log may say at WARN and above, read from its sources. Pure but for reading them."""
+"""The broker's log messages at WARN and above, collected from its sources."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from tests.support.sources import sources
 
 _OTHERS = ("testing/", "pipelines/", "tools/", "cli/pipeline")
-"""Programs beside the broker."""
+"""Programs other than the broker."""
 _SPECIFIER = re.compile(r"%(\.\d+)?[a-z]")
 _LETTERS_MIN = 12
-"""What has fewer is made of what others say: `%s: %s`."""
+"""Shorter messages only join other texts: `%s: %s`."""
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Each message with `…` for what is filled in, and the file that has it."""
+    """Yield each message, with `…` in place of its arguments, and the file that contains it."""
     for path, text in sources():
         if path.startswith(_OTHERS):
             continue
@@ -34,5 +34,7 @@ def messages() -> Iterator[tuple[str, str]]:
 
 
 def normal(message: str) -> str:
-    """Without what a page may write otherwise: marks of code, and how much is left open."""
+    """Return the message without details that a page may write differently: code marks and the number of
+    placeholders.
+    """
     return re.sub(r"[…:\s.-]+", " ", message.replace("`", "").replace("…-…", "…")).strip(" ")

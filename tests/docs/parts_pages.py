@@ -1,4 +1,4 @@
-"""The pages of docs/design/parts: a handwritten introduction, and a list of files made from docstrings."""
+"""Pages of docs/design/parts: a handwritten introduction and a table of files generated from docstrings."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ PACKAGES = {
     "pipelines": ("kafka_compat/pipelines",),
     "testing": ("kafka_compat/testing", "kafka_compat/control"),
 }
-"""Part -> its packages, as paths from the root of the repository. Packages inside them belong to them."""
+"""The packages of each part, as paths from the root of the repository. Nested packages belong to the same
+part."""
 
 
 def page(part: str) -> str:
-    """The text of a part's page: what was written by hand, and the files as they are now."""
+    """Return the page's text: its handwritten introduction, and the current table of files."""
     written = (PARTS / f"{part}.md").read_text().partition(MARK)[0]
     lines = [written.rstrip(), "", MARK, "", "## Files", ""]
     for package in PACKAGES[part]:
@@ -71,13 +72,15 @@ def _table(folder: Path) -> list[str]:
 
 
 def _is_listed(path: Path) -> bool:
-    """Whether somebody wrote the file: messages of the protocol are named as Kafka names them."""
+    """Return whether the file belongs in the table. Protocol messages do not, because they are named after
+    Kafka's messages.
+    """
     name = path.name
     return name != "__init__.py" and path.parent.name != "messages" and not name.endswith("_codec.py")
 
 
 def first_sentence(path: Path) -> str:
-    """The first sentence of a module's docstring, on one line."""
+    """Return the first sentence of a module's docstring, on one line."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     paragraph = " ".join(text.partition("\n\n")[0].split())
     sentence = paragraph.partition(". ")[0].rstrip(".:")

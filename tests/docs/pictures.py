@@ -1,6 +1,8 @@
-"""`python -m tests.docs.pictures`: what docs/page.md shows of the page, photographed anew. Needs Chromium.
+"""`python -m tests.docs.pictures`: retakes the screenshots of the web console for docs/page.md. Requires
+Chromium.
 
-A shop's topics and groups, some of which lag, on three brokers of one process.
+The screenshots show the topics of a shop and its groups, some of them lagging, on three brokers in one
+process.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _READ = {
     ("trends", "clicks"): 0.9,
     ("postman", "mails"): 1.0,
 }
-"""(group, topic) -> how much of it the group has read."""
+"""The share of the topic that the group has read, by (group, topic)."""
 
 
 def _payment(chance: random.Random) -> tuple[bytes, bytes, dict[str, str | bytes | None]]:
@@ -38,7 +40,7 @@ def _payment(chance: random.Random) -> tuple[bytes, bytes, dict[str, str | bytes
 
 
 def _fill(cluster: KafkaCluster, producer: Producer, chance: random.Random) -> list[Consumer]:
-    """Consumers that are members of their groups until they are closed."""
+    """Fill the topics, and return consumers that stay members of their groups until they are closed."""
     for topic, partitions in _TOPICS.items():
         cluster.create_topic(topic, partitions=partitions, replication_factor=3)
     begun_ms = cluster.control.now_ms() - 240_000
@@ -72,7 +74,7 @@ def _fill(cluster: KafkaCluster, producer: Producer, chance: random.Random) -> l
 
 
 def _sell(producer: Producer, chance: random.Random, closed: threading.Event) -> None:
-    """Until the shop is closed."""
+    """Produce records until `closed` is set."""
     while not closed.wait(0.02):
         for topic, count in _RECORDS.items():
             for _ in range(count // 600):
@@ -83,7 +85,7 @@ def _sell(producer: Producer, chance: random.Random, closed: threading.Event) ->
 
 
 def main() -> None:
-    """Take them."""
+    """Take the screenshots."""
     chance = random.Random(7)
     with KafkaCluster(3, PAGE) as cluster, chromium() as browser:
         producer = Producer(
@@ -100,7 +102,7 @@ def main() -> None:
         selling = threading.Thread(target=_sell, args=(producer, chance, closed))
         selling.start()
         desk = Watched(browser, url, size=_DESK)
-        # A rate is known when it has been looked at twice.
+        # The overview needs two measurements to show a rate.
         desk.go("overview")
         while Site(url).data("overview")["records_per_second"] is None:
             closed.wait(1)

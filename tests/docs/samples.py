@@ -1,8 +1,9 @@
-"""Random samples of the project's prose, for a review by a technical editor.
+"""Random samples of the project's prose, for review by a technical editor.
 
-`python -m tests.docs.samples [--count 100] [--seed N]` prints numbered sentences from eight kinds of text in
-equal parts: pages, log messages, documentation of settings, help of commands, the page, first lines of
-docstrings, comments, and names of tests. Without --seed, each run draws others, and names its seed.
+`python -m tests.docs.samples [--count 100] [--seed N]` prints numbered sentences, in equal parts from eight
+kinds of text: pages, log messages, documentation of settings, help of commands, the web console, first lines
+of docstrings, comments, and names of tests. Without --seed, each run selects different sentences and prints
+its seed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tests.support.servers import PROJECT
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 WORDS_MIN = 3
 NO_PROSE = ("#!", "# ---", "# type", "# noqa")
-"""How comments begin that are no prose."""
+"""Prefixes of comments that are not prose."""
 Sample = tuple[str, str]
-"""A place, as file:line, and the text."""
+"""The location, as file:line, and the text."""
 
 
 def sources(*roots: str) -> Iterator[tuple[Path, str]]:
-    """The Python files below these directories, with their text."""
+    """Yield the Python files below these directories, with their text."""
     for root in roots or ("kafka_compat", "storage", "coordination"):
         for path in sorted((PROJECT / root).rglob("*.py")):
             if not any(parent.is_symlink() for parent in path.relative_to(PROJECT).parents if parent.name):
@@ -36,7 +37,7 @@ def sources(*roots: str) -> Iterator[tuple[Path, str]]:
 
 
 def pages() -> Iterator[Sample]:
-    """Sentences of the pages, without code, headings and what is made from docstrings."""
+    """Yield the sentences of the pages, without code, headings and text generated from docstrings."""
     files = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md"]
     files += [path for path in (PROJECT / "docs").rglob("*.md") if path.parent.name != "parts"]
     for path in sorted(files):
@@ -59,7 +60,7 @@ def log_messages() -> Iterator[Sample]:
 
 
 def settings() -> Iterator[Sample]:
-    """The documentation in the tables of settings."""
+    """Yield the documentation of the settings."""
     for path, text in sources("kafka_compat/config"):
         for number, line in enumerate(text.splitlines(), 1):
             name, mark, documented = line.partition(" # ")

@@ -1,9 +1,9 @@
-"""What a page shows of a terminal is done as it stands there, and has to print what the page says.
+"""Execution of the terminal sessions in a page: each command must print the documented output.
 
-In a block of the language `console` a line that begins with `$ ` is a command; one that ends with a backslash
-goes on in the next line. The lines behind it are what it prints: `…` stands for anything, and a line that is
-only `…` for any lines. A command that serves goes on beside the following ones, once what the page says has
-been printed, until the page has `$ ^C`, or ends.
+In a `console` block, a line that starts with `$ ` is a command, which continues on the next line if it ends
+with a backslash. The following lines are its expected output: `…` matches any text, and a line with only `…`
+matches any number of lines. Once a server has printed its expected output, it keeps running during the
+following commands until `$ ^C` or the end of the page.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ from tests.support.servers import PROJECT
 
 KAFKA = "kafka/bin/kafka-server-start.sh"
 SERVERS = {"kafka-compat serve": 0, KAFKA: 130}
-"""How commands begin that serve until Ctrl-C, and how they end then."""
+"""Prefixes of commands that run a server until Ctrl-C, and their exit codes after it."""
 READY = "ready"
-"""What a broker says that serves; one that says something else does not start."""
+"""The ready message of a broker. Output without it means that startup failed."""
 COMES_TRUE = ("get-offsets", "--under-replicated-partitions", "curl")
-"""What may take a moment: genuine Kafka learns of its topics after it has started, replicas catch up."""
+"""Commands that are retried, because Apache Kafka learns of its topics only after startup, and replicas need
+time to catch up."""
 COMES_TRUE_OF_KAFKA = ("--create",)
-"""And beside a genuine broker, which says that it has started before it knows that there is one."""
+"""Commands that are also retried with Apache Kafka, which reports that it has started before it knows of any
+broker."""
 PATIENCE_S = 60
 
 
 class Step(NamedTuple):
-    """A command, and what the page says that it prints; the command `^C` ends what serves."""
+    """A command and its expected output. The command `^C` stops the server."""
 
     command: str
     printed: str
 
 
 def steps(page: str) -> Iterator[Step]:
-    """Those of all blocks, in their order."""
+    """Yield the steps of all blocks, in order."""
     for block in blocks(page):
         if block.language != "console":
             continue
@@ -55,7 +57,7 @@ def steps(page: str) -> Iterator[Step]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether that was printed; `…` is anything in a line, and alone any lines."""
+    """Return whether the output matches the expected text, in which `…` is a wildcard."""
     pattern = "".join(
         r"(.*\n)*" if line.strip() == "…" else re.escape(line).replace("…", ".*") + r"[ ]*\n"
         for line in expected.splitlines()
@@ -65,8 +67,9 @@ def matches(expected: str, printed: str) -> bool:
 
 
 class Session:
-    """A terminal in a folder of its own. `instead` are texts of the page and what stands for them here; a
-    broker without a file of settings gets `port`."""
+    """A terminal in a new directory. `instead` maps texts of the page to their replacements. A broker without
+    a properties file listens on `port`.
+    """
 
     def __init__(self, folder: Path, instead: Mapping[str, str], port: int) -> None:
         self._folder = folder
@@ -74,14 +77,16 @@ class Session:
         self._port = port
         self._server: subprocess.Popen[bytes] | None = None
         self._serves = ""
-        """How the command begins that served last."""
+        """The prefix of the last server's command."""
         self._numbers = 0
         tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         own = {"HOME": str(folder), "XDG_DATA_HOME": "", "PATH": tools, "PYTHONPATH": str(PROJECT)}
         self._environment = {**os.environ, **own, "COLUMNS": "160", "NO_COLOR": "1"}
 
     def run(self, page: str) -> int:
-        """All steps of the page; how many they were. AssertionError at the first that does something else."""
+        """Run all steps of the page, and return their number. Raises AssertionError at the first step with
+        different output.
+        """
         all_steps = list(steps(page))
         try:
             for step in all_steps:
@@ -100,8 +105,8 @@ class Session:
         return len(all_steps)
 
     def interrupt(self) -> None:
-        """Ctrl-C, after which the server ends as it should."""
-        assert self._server is not None, "nothing serves"
+        """Send Ctrl-C to the server, and check its exit code."""
+        assert self._server is not None, "no server is running"
         self._server.send_signal(signal.SIGINT)
         assert self._server.wait(60) == SERVERS[self._serves]
         self._server = None
@@ -124,7 +129,7 @@ class Session:
         late = (*COMES_TRUE, *(COMES_TRUE_OF_KAFKA if is_kafka else ()))
         patience_s = PATIENCE_S / 2 if any(part in command for part in late) else 0
         try:
-            wait_until(as_said, patience_s, "what the page says", 0.2)
+            wait_until(as_said, patience_s, "the documented output", 0.2)
         except AssertionError as error:
             raise AssertionError(f"$ {command}\n{printed}\ninstead of\n{expected}") from error
 
@@ -140,7 +145,7 @@ class Session:
         ).stdout
 
     def _serve(self, step: Step) -> None:
-        assert self._server is None, "something serves already"
+        assert self._server is None, "a server is already running"
         self._numbers += 1
         (self._serves,) = (name for name in SERVERS if step.command.startswith(name))
         log = self._folder / f"server-{self._numbers}.log"
@@ -155,7 +160,7 @@ class Session:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # As of a terminal: what runs the tests in the background has it ignored, and so would Java.
+                # Processes in the background, such as test runs, ignore SIGINT, and Java would inherit this.
                 preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             )
         expected = self.replaced(step.printed)
@@ -168,7 +173,7 @@ class Session:
             return said
 
         try:
-            wait_until(ready, PATIENCE_S, "what the page says", 0.05)
+            wait_until(ready, PATIENCE_S, "the documented output", 0.05)
         except AssertionError as error:
             raise AssertionError(f"{log.read_text()}\ninstead of\n{expected}") from error
         if step.command.startswith("kafka-compat") and READY not in expected:

@@ -1,6 +1,7 @@
-"""docs/settings.md, generated from the tables of settings: what each sets, and whether it has an effect.
+"""The text of docs/settings.md, generated from the tables of settings: the purpose and effect of each
+setting.
 
-Pure: `page()` is the text. `python -m tests.docs.write` writes it.
+No I/O: `page()` returns the text, and `python -m tests.docs.write` writes it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ WHY_STORED: Mapping[str, str] = {
     "zookeeper.metadata.migration": "For the migration to KRaft.",
     "password.encoder.": "Passwords cannot be changed dynamically.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
-    "inter.broker.protocol.version": "Brokers use the protocol of 3.9 with each other; set 3.9 on "
+    "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
     "compression.": "Batches that the broker recompresses use the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
@@ -56,7 +57,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited without windows.",
+    "alter.log.dirs.replication.quota.": "The rate of moves between log directories is limited per chunk.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
     "eligible.leader.replicas.enable": "For KRaft.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
@@ -71,7 +72,7 @@ WHY_STORED: Mapping[str, str] = {
     "preallocate": "Segment files grow as they are written.",
     "log.preallocate": "Segment files grow as they are written.",
 }
-"""Prefix of a setting's name -> why the setting is only stored."""
+"""The reason why a setting is only stored, by prefix of its name."""
 
 _HEAD = """\
 # Settings
@@ -79,10 +80,10 @@ _HEAD = """\
 This page lists every setting, its default, and whether it has an effect. It is generated from the broker's
 own tables by `python -m tests.docs.write`: do not edit it.
 
-Settings have Kafka's names, types and rules, and with few exceptions Kafka's defaults. They are read from
-properties files, from environment variables (`--env`: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`) and
-from `--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
-that names the setting, the value and the valid values:
+Settings have Kafka's names, types, rules and, with few exceptions, defaults. They are read from properties
+files, from environment variables (with `--env`, `KAFKA_LOG_RETENTION_MS` sets `log.retention.ms`) and from
+`--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
+message that contains the setting, the value and the valid values:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
@@ -98,7 +99,7 @@ The column **Here** shows the effect of a setting:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | accepted for compatibility: tunes threads, buffers or Java libraries that do not exist here |
+| not needed | accepted for compatibility: for threads, buffers or Java libraries that are not used |
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
 | ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
 
@@ -111,7 +112,7 @@ brokers or *per broker*.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     keys = {name: key for name, key in broker_keys().items() if key.update != "internal"}
     kafkas = {name: key for name, key in keys.items() if not name.startswith(OWN_PREFIX)}
     return "\n".join(
@@ -123,13 +124,13 @@ def page() -> str:
             "[testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
             "## Defaults that differ from Kafka's\n",
-            "With these, `kafka-compat serve` needs no configuration and accepts only local connections.\n",
+            "With these defaults, `kafka-compat serve` needs no settings and only accepts local clients.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, dynamic only\n",
-            "Set these with `kafka-compat configs --alter --broker N`; files must not contain them.\n",
+            "Set these with `kafka-compat configs --alter --broker N`. They can also be set in files.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
@@ -148,7 +149,7 @@ def page() -> str:
 
 
 def state(key: ConfigKey, *, broker: bool) -> str:
-    """The effect of the setting, as the introduction of the page defines it."""
+    """Return the effect of the setting, in the terms of the page's introduction."""
     if broker and is_of_kraft(key.name):
         return "ignored"
     words = {"unneeded": "not needed", "stored": "stored only"}

@@ -1,4 +1,4 @@
-"""Links of all pages lead somewhere, and so do the names of pages in sources, scripts and tests."""
+"""Links in all pages, and pages mentioned in sources, scripts and tests: the targets must exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = re.compile(r"(?<![\w./-])docs/([\w.-]+(?:/[\w.-]+)*)")
 
 
 def files(*kinds: str) -> Iterator[Path]:
-    """The project's files whose names end so; '' stands for those without an ending."""
+    """Yield the project's files with these suffixes. The suffix '' stands for files without one."""
     for folder, inner, names in os.walk(PROJECT):
         inner[:] = [name for name in inner if name not in _NOT_OURS and not name.endswith(_MADE)]
         for name in names:
@@ -39,7 +39,7 @@ def test_every_link_has_a_target() -> None:
 
 
 def test_pages_mentioned_in_sources_exist() -> None:
-    """In comments, docstrings, messages, tests: docs/testing.md, or docs/design/decisions/0009 for short."""
+    """Pages are mentioned like docs/testing.md, or docs/design/decisions/0009 for short."""
     lost = []
     for path in files(".py", ".cfg", ".toml", ".yml", ".json", "", ".sh"):
         for named in _NAMED.findall(path.read_text(errors="replace")):

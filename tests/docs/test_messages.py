@@ -1,4 +1,4 @@
-"""docs/troubleshoot.md has each message that the broker's log may have at WARN and above."""
+"""The list of messages in docs/troubleshoot.md, which must contain every log message at WARN and above."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def test_each_message_is_listed_in_the_troubleshooting_page() -> None:
     found = list(messages())
     assert len(found) > 90
     lost = [f"{message} ({path})" for message, path in found if not any(_says(one, message) for one in told)]
-    assert lost == [], "docs/troubleshoot.md has to say why they come, and what to do"
+    assert lost == [], "document causes and remedies in docs/troubleshoot.md"
 
 
 def _says(quoted: str, message: str) -> bool:
-    """A page may end a message earlier, or begin it later, if enough of it is there to be found."""
+    """Return whether the quoted text is a sufficiently long part of the message, or contains it."""
     return message in quoted or (len(quoted) >= 12 and quoted in message)
 
 

@@ -1,4 +1,4 @@
-"""The map of the architecture and the pages of its parts cover the code."""
+"""The architecture map and the pages of its parts, which must cover all packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.docs.parts_pages import CELL_MAX, PACKAGES, PARTS, PROJECT, first_sen
 
 DESIGN = PROJECT / "docs" / "design"
 _TOP = {"kafka_compat/storage", "kafka_compat/coordination"}
-"""Links to packages at the top of the repository."""
+"""Packages at the root of the repository, which are links in kafka_compat."""
 
 
 def test_each_package_belongs_to_one_part() -> None:

@@ -1,4 +1,4 @@
-"""The site of docs/: it has all pages, and asks no other host for anything."""
+"""The documentation site: it contains all pages, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.docs.write import DOCS
 CONFIGURATION = DOCS / "site" / "mkdocs.yml"
 DECISIONS = "design/decisions/"
 STARTS = ("README.md", "design/README.md")
-"""The pages from which all others can be found."""
+"""The pages from which all others must be reachable."""
 
 _FETCHED = (
     r"<(?:link [^>]*rel=.?stylesheet[^>]* href|(?:script|img|iframe|source)\b[^>]* src)=[\"']?([^\"'\s>]+)"
 )
-"""What a browser fetches by itself."""
+"""References that a browser loads automatically."""
 
 
 def pages() -> set[str]:
@@ -29,7 +29,7 @@ def pages() -> set[str]:
 
 
 def test_each_page_is_listed_in_the_navigation_of_the_site() -> None:
-    """Decisions are in design/README.md."""
+    """Decisions are listed in design/README.md instead."""
     menu = set(re.findall(r": ([\w/-]+\.md)$", CONFIGURATION.read_text(), re.MULTILINE))
     assert menu == {page for page in pages() if not page.startswith(DECISIONS)}
 
@@ -40,15 +40,15 @@ def test_each_page_is_reachable_from_the_entry_pages() -> None:
         folder = (DOCS / start).parent
         for link in links((DOCS / start).read_text()):
             found.add(str((folder / link.partition("#")[0]).resolve().relative_to(DOCS)))
-    assert pages() - found == set(), "a line in docs/README.md or docs/design/README.md"
+    assert pages() - found == set(), "list these pages in docs/README.md or docs/design/README.md"
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: scripts/docs"
+    importlib.util.find_spec("mkdocs") is None, reason="the docs extra is not installed: run scripts/docs"
 )
 @pytest.mark.timeout(120)
 def test_the_site_builds_without_warnings_and_without_external_resources(tmp_path: Path) -> None:
-    """Every warning is an error, and no page fetches a style, a script, a font or a picture elsewhere."""
+    """Warnings are errors, and no page loads styles, scripts, fonts or pictures from other hosts."""
     command = [
         sys.executable,
         "-m",

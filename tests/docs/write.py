@@ -1,4 +1,4 @@
-"""`python -m tests.docs.write`: the pages that are made from the code, anew."""
+"""`python -m tests.docs.write`: regenerates the pages whose content comes from the code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": lambda: wrapped(compatibility_page.page()),
     **{f"design/parts/{part}.md": partial(parts_pages.page, part) for part in parts_pages.PACKAGES},
 }
-"""Name -> what makes it."""
+"""The function that generates each page, by file name."""
 
 
 def made(name: str) -> str:
-    """The page's text."""
+    """Return the generated text of a page."""
     return PAGES[name]()
 
 

@@ -1,4 +1,4 @@
-"""Idempotent producers that remember what was acknowledged, and the check of what a log holds afterwards."""
+"""Idempotent producers that record acknowledgements, and a check of a log against them."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ _BURST = 20
 _PAUSE_S = 0.01
 _UNACKNOWLEDGED_MOST = 2000
 _FINISH_S = 10
-"""A load whose broker is there has finished long before; else what is under way is dropped."""
+"""A load finishes well within this time if its broker is running. Afterwards, records in flight are dropped.
+"""
 
 Place = tuple[int, int]
 """(partition, offset)"""
 
 
 def value_of(number: int) -> bytes:
-    """The value of the record with that number: it says which one it is, and its length varies."""
+    """Return the value of record `number`, which identifies the record and varies in length."""
     return b"%d:" % number + b"x" * (number * 7919 % 300)
 
 
 class Producer(Protocol):
-    """A client library's idempotent acks=all producer.
+    """An idempotent producer of a client library with acks=all.
 
-    `send` calls back with the record's place once it is acknowledged, or with None when the client gave up.
+    `send` calls `done` with the record's place once it is acknowledged, or with None if the client gives up.
     """
 
     def send(self, partition: int, value: bytes, done: Callable[[Place | None], None]) -> None: ...
 
     def serve_callbacks(self) -> None:
-        """Call back what came in, where the client does not do that by itself."""
+        """Run pending callbacks, if the client does not run them itself."""
 
     def finish(self) -> None:
         """Wait until every record sent is acknowledged or given up."""
 
     def drop(self) -> None:
-        """Forget what is under way, and close."""
+        """Drop the records in flight, and close the client."""
 
 
 class ConfluentProducer:
-    """confluent-kafka (librdkafka)."""
+    """The producer of confluent-kafka (librdkafka)."""
 
     def __init__(self, address: str, topic: str) -> None:
         from confluent_kafka import Producer as Client
@@ -84,7 +85,7 @@ class ConfluentProducer:
 
 
 class KafkaPythonProducer:
-    """kafka-python."""
+    """The producer of kafka-python."""
 
     def __init__(self, address: str, topic: str) -> None:
         from kafka import KafkaProducer
@@ -108,21 +109,23 @@ class KafkaPythonProducer:
         future.add_errback(lambda _error: done(None))
 
     def serve_callbacks(self) -> None:
-        """kafka-python's own thread does it."""
+        """Does nothing, because kafka-python runs callbacks in its own thread."""
 
     def finish(self) -> None:
         self._client.flush(120)
         self._client.close(30)
 
     def drop(self) -> None:
-        # close() waits for what is under way before it closes anything, and gives up with all of it open.
+        # close() would wait for the records in flight, and after its timeout leave everything open.
         self._client._sender.force_close()
 
 
 class Load(threading.Thread):
-    """Sends numbered records at a steady pace until `stop_sending`, and keeps what was acknowledged where.
+    """Sends numbered records at a steady pace until `stop_sending`, and records the place of each
+    acknowledged record.
 
-    A context manager: it sends from the start of the block, and its client does not outlive it.
+    Use it as a context manager: it starts sending when the block is entered, and closes its client at the
+    end.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -158,14 +161,14 @@ class Load(threading.Thread):
             self._failure = failure
 
     def wait_for_acknowledgement(self, timeout_s: float = 60) -> None:
-        """Wait until a record is acknowledged that was not when this was called."""
+        """Wait until a record is acknowledged after this call."""
         before = len(self.acknowledged)
         with self._news:
             came = self._news.wait_for(lambda: len(self.acknowledged) > before, timeout_s)
         assert came, f"nothing acknowledged for {timeout_s} s ({self._failure or 'the client waits'})"
 
     def stop_sending(self) -> None:
-        """Stop, and wait until all that was sent is acknowledged or given up."""
+        """Stop, and wait until all records sent are acknowledged or given up."""
         self._stopping.set()
         self.join(150)
         if self._failure is not None:
@@ -189,7 +192,7 @@ class Load(threading.Thread):
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong with a log, given what its producer was told. All empty is right."""
+    """Differences between a log and its producer's acknowledgements. All are empty if the log is correct."""
 
     lost: list[int] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
@@ -203,10 +206,10 @@ class Findings:
 
 
 def check(log: Mapping[Place, bytes], acknowledged: Mapping[int, Place], sent: int) -> Findings:
-    """Compare a whole log with what was acknowledged.
+    """Compare a whole log with the acknowledgements.
 
-    lost: acknowledged and not there; moved: there, but not at the offset of the acknowledgement;
-    duplicated: there twice; phantom: never sent, or altered; gaps: offsets not following each other from 0.
+    lost: acknowledged and missing; moved: stored at a different offset than acknowledged; duplicated: stored
+    twice; phantom: never sent, or altered; gaps: offsets that are not consecutive from 0.
     """
     findings = Findings()
     places: dict[int, Place] = {}
@@ -232,7 +235,7 @@ def check(log: Mapping[Place, bytes], acknowledged: Mapping[int, Place], sent: i
 
 
 def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> dict[Place, bytes]:
-    """The whole topic from its start to its end offsets, by a consumer that never saw it before."""
+    """Read the whole topic from offset 0 to its end offsets with a new consumer."""
     from confluent_kafka import Consumer, TopicPartition
 
     settings = {"bootstrap.servers": address, "group.id": "durability", "enable.auto.commit": False}
@@ -244,7 +247,7 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
     waiting = {partition for partition, end in ends.items() if end > 0}
     deadline = time.monotonic() + 120
     while waiting:
-        assert time.monotonic() < deadline, f"partitions {waiting} are not read to their ends {ends}"
+        assert time.monotonic() < deadline, f"partitions {waiting} were not read to their end offsets {ends}"
         for message in consumer.consume(1000, timeout=0.2):
             assert message.error() is None, message.error()
             partition, offset, value = message.partition(), message.offset(), message.value()
@@ -262,12 +265,12 @@ _NOT_YET = (
     "NOT_LEADER_FOR_PARTITION",
     "_UNKNOWN_PARTITION",
 )
-"""A leader that has just begun does not know the end before its followers have come (KIP-207), and brokers
-that have just started not yet who leads. librdkafka does not ask again by itself."""
+"""Errors that librdkafka does not retry here. A new leader does not know the end offset until its followers
+have fetched (KIP-207), and brokers that have just started do not know the leaders."""
 
 
 def _end(consumer: Any, place: Any) -> int:
-    """The end of a partition."""
+    """Return the end offset of a partition."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + 30
@@ -277,6 +280,6 @@ def _end(consumer: Any, place: Any) -> int:
         except KafkaException as error:
             if error.args[0].name() not in _NOT_YET or time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)  # interval of polling
-            # What it once heard, such as that nobody leads, it believes for minutes unless it is told to ask.
+            time.sleep(0.05)  # polling interval
+            # librdkafka caches metadata for minutes, including missing leaders, unless it is refreshed.
             consumer.list_topics(timeout=30)

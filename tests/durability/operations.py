@@ -1,7 +1,7 @@
-"""Clients that do one kind of thing each, over and over, until the broker dies; and what they know.
+"""Clients that repeat one kind of operation until the broker dies, and record its results.
 
-Each keeps what was acknowledged, and what was asked for without an answer: after a kill the broker must show
-either, never anything else. Several run at once, each with a connection of its own.
+Each records what was acknowledged and what was requested without a response. After a kill, the broker must be
+in one of these two states. Several clients run concurrently, each on its own connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tests.conformance.wire import Closed, Connection, Plain
 
 GONE = (Closed, ConnectionError, TimeoutError)
 RETRIABLE = frozenset((5, 6, 7, 9, 14, 15, 16, 19, 20, 41))
-"""Not led yet, not stable yet, not the controller: the broker has just started, and is asked again."""
+"""Errors of brokers that have just started: no leader, no coordinator or no controller yet. The request is
+retried."""
 UNKNOWN_TOPIC = 3
 ALREADY_EXISTS = 36
 OUT_OF_RANGE = 1
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 class Refused(AssertionError):
-    """An error that nothing explains."""
+    """An unexpected error response."""
 
     def __init__(self, what: str, code: int) -> None:
         super().__init__(f"{what}: error {code}")
@@ -36,8 +37,9 @@ class Refused(AssertionError):
 
 
 class Client:
-    """Connections to the brokers of a cluster, and the requests that the operations need; each goes to the
-    broker that serves it."""
+    """Connections to the brokers of a cluster, and the requests that the operations need. Each request is
+    sent to the broker that serves it.
+    """
 
     def __init__(self, address: str) -> None:
         self._first = Connection(address, timeout_s=20)
@@ -52,7 +54,7 @@ class Client:
             connection.close()
 
     def ask(self, api_key: ApiKey, version: int, request: Plain, broker_id: int = -1) -> Plain:
-        """Ask a broker, or whichever is connected first."""
+        """Send a request to a broker, by default to the one connected first."""
         if broker_id < 0:
             return self._first.ask(api_key, version, request)
         if broker_id not in self._connections:
@@ -78,7 +80,7 @@ class Client:
         return self.ask(api_key, version, request, self.coordinator)
 
     def look(self, topics: list[str] | None) -> dict[str, int]:
-        """Ask who leads what; the topics with their counts of partitions."""
+        """Refresh the leaders, and return the partition count of each topic."""
         wanted = None if topics is None else [{"name": name} for name in topics]
         request = {"topics": wanted, "allow_auto_topic_creation": False}
         answer = self.ask(ApiKey.METADATA, 5, request)
@@ -94,7 +96,7 @@ class Client:
         return counts
 
     def forget_leader(self, topic: str, partition: int = 0) -> None:
-        """Ask for it again before the next request."""
+        """Refresh the leader before the next request."""
         self._leaders.pop((topic, partition), None)
 
     def create(self, topic: str, partitions: int, replicas: int, **configs: str) -> int:
@@ -125,7 +127,7 @@ class Client:
         key: bytes | None = None,
         acks: int = -1,
     ) -> tuple[int, int]:
-        """(error code, offset of the first value)."""
+        """Return the error code, and the offset of the first value."""
         batch = build_batch([Record(timestamp=NOW_MS, key=key, value=value) for value in values])
         data = {"name": topic, "partition_data": [{"index": partition, "records": memoryview(batch)}]}
         request = {"acks": acks, "timeout_ms": 10_000, "topic_data": [data]}
@@ -136,7 +138,7 @@ class Client:
         return int(found["error_code"]), int(found["base_offset"])
 
     def offset(self, topic: str, timestamp: int, partition: int = 0) -> int:
-        """-1: the end, -2: the start."""
+        """Return the start offset (timestamp -2) or the end offset (timestamp -1)."""
         wanted = {"partition_index": partition, "timestamp": timestamp}
         topics = [{"name": topic, "partitions": [wanted]}]
         request = {"replica_id": -1, "topics": topics}
@@ -148,7 +150,7 @@ class Client:
         return int(found["offset"])
 
     def records(self, topic: str, first: int, partition: int = 0) -> dict[int, Record]:
-        """Everything that is committed from `first` on, by offset."""
+        """Return all committed records starting at `first`, by offset."""
         found: dict[int, Record] = {}
         end = self.offset(topic, -1, partition)
         while first < end:
@@ -179,12 +181,12 @@ class Client:
 
 
 NOW_MS = 1_790_000_000_000
-"""A time of this year; topics here keep records whatever their age."""
+"""A current timestamp. The topics here keep records regardless of age."""
 FOREVER = {"retention_ms": "-1"}
 
 
 class Operations:
-    """One kind of operation. `step` does it once and raises one of GONE when the broker dies."""
+    """One kind of operation. `step` performs it once, and raises one of GONE if the broker dies."""
 
     name = ""
     replicas = 1
@@ -196,7 +198,7 @@ class Operations:
         self.failure: BaseException | None = None
 
     def begin(self) -> threading.Thread:
-        """Do it until the broker dies; the thread that does."""
+        """Start a thread that repeats the operation until the broker dies."""
         thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         thread.start()
         return thread
@@ -218,13 +220,13 @@ class Operations:
             client.close()
 
     def prepare(self, client: Client) -> None:
-        """Make what the operation works on, once."""
+        """Create the topics that the operation uses."""
 
     def step(self, client: Client) -> None:
         raise NotImplementedError
 
     def check(self, client: Client) -> None:
-        """After a restart: compare with what is known, and know from now on what is seen."""
+        """After a restart, compare the broker's state with the recorded state, and record the result."""
         raise NotImplementedError
 
     def make(self, client: Client, topic: str, **configs: str) -> None:
@@ -232,7 +234,7 @@ class Operations:
 
 
 def until_done(action: Callable[[], int], what: str) -> None:
-    """Ask again while the cluster settles."""
+    """Retry while the cluster is starting."""
     for _ in range(400):
         code = action()
         if code in (0, ALREADY_EXISTS):
@@ -244,7 +246,7 @@ def until_done(action: Callable[[], int], what: str) -> None:
 
 
 def settled(action: Callable[[], T]) -> T:
-    """The result of an action that may be refused while partitions get their leaders."""
+    """Return the result of an action that may fail until the partitions have leaders."""
     for _ in range(400):
         try:
             return action()
@@ -257,9 +259,11 @@ def settled(action: Callable[[], T]) -> T:
 
 
 class Topics(Operations):
-    """Creates, grows, fills and deletes topics; each life of a name has records of its own.
+    """Creates, grows, fills and deletes topics. Each topic created under the same name gets different
+    records.
 
-    In a cluster a change without an answer may still come about after the next start: its name is given up.
+    In a cluster, a change without a response may still take effect after the next startup, so its topic name
+    is no longer used.
     """
 
     name = "topics"
@@ -269,7 +273,7 @@ class Topics(Operations):
         self.names = [f"made-{number}" for number in range(8)]
         self.counts: dict[str, int] = {}
         self.asked: tuple[str, int] | None = None
-        """A name and the count of partitions that it may have by now (0: deleted)."""
+        """A topic name and the partition count requested without a response (0: deletion)."""
         self.lives: dict[str, int] = {}
         self.stored: dict[str, list[bytes]] = {}
         self.life = 0
@@ -294,7 +298,7 @@ class Topics(Operations):
             code, offset = client.produce(topic, [value])
             if not code:
                 expected = len(self.stored[topic]) - 1
-                assert offset == expected, f"{topic}: offset {offset} in place of {expected}"
+                assert offset == expected, f"{topic}: offset {offset}, expected {expected}"
             else:
                 self.stored[topic].pop()
             return
@@ -323,7 +327,7 @@ class Topics(Operations):
             assert seen.get(topic, 0) in allowed, f"{topic}: {seen.get(topic, 0)} partitions, not {allowed}"
             if topic in seen:
                 self._check_records(client, topic)
-        # Only now: a look that fails is repeated, with what was allowed before it.
+        # Update the counts only now: a check that fails is repeated with the previous counts.
         self.counts.update((topic, seen.get(topic, 0)) for topic in self.names)
         if self.asked is not None and self.replicas > 1:
             self._give_up(self.asked[0])
@@ -333,14 +337,14 @@ class Topics(Operations):
         found = settled(lambda: client.records(topic, 0))
         values = [found[offset].value for offset in sorted(found)]
         known = self.stored.setdefault(topic, [])
-        # The last one may have been on its way.
-        assert values in (known, known[:-1]), f"{topic}: {values[-3:]} in place of {known[-3:]}"
+        # The last record may have been in flight.
+        assert values in (known, known[:-1]), f"{topic}: {values[-3:]}, expected {known[-3:]}"
         assert sorted(found) == list(range(len(values)))
         self.stored[topic] = [value for value in values if value is not None]
 
 
 class Settings(Operations):
-    """Changes the settings of a topic."""
+    """Changes a setting of a topic."""
 
     name = "settings"
     topic = "settings"
@@ -391,10 +395,10 @@ class Records(Operations):
     def __init__(self, address: str, seed: int) -> None:
         super().__init__(address, seed)
         self.acknowledged = 0
-        """Records below this offset must be there."""
+        """Records below this offset must exist."""
         self.checks = 0
         self.checked = 0
-        """Where the last look ended."""
+        """The end offset of the last check."""
         self.sent: dict[int, bytes] = {}
         self.number = 0
         self.start = 0
@@ -424,8 +428,7 @@ class Records(Operations):
         )
         self.start = self.start_asked = start
         self.checks += 1
-        # All of it now and then, since that takes longer each time; else what came since the last look, and
-        # some of what was there.
+        # Checking all records takes longer each time, so usually check only new records and a few older ones.
         first = max(start, min(self.checked, self.acknowledged) - _CHECKED_AGAIN)
         if self.checks % _CHECKS_OF_ALL == 0:
             first = start
@@ -433,17 +436,18 @@ class Records(Operations):
         for offset in range(first, self.acknowledged):
             if offset in self.sent:
                 there = found.get(offset)
-                assert there is not None, f"{self.topic}: {offset} is lost, acknowledged: {self.acknowledged}"
-                assert there.value == self.sent[offset], f"{self.topic}: another record at {offset}"
-        assert sorted(found) == list(range(first, first + len(found))), f"{self.topic}: gaps"
+                assert there is not None, f"{self.topic}: offset {offset} is lost (end: {self.acknowledged})"
+                assert there.value == self.sent[offset], f"{self.topic}: wrong record at offset {offset}"
+        assert sorted(found) == list(range(first, first + len(found))), f"{self.topic}: gaps in the offsets"
         self.checked = first + len(found)
         for offset in [offset for offset in self.sent if offset < start]:
             del self.sent[offset]
 
 
 class Unreplicated(Records):
-    """As Records, with batches in between that only the leader has when the brokers die: they may be cut off
-    when another broker leads, and what comes in their places is replicated."""
+    """Writes records, and batches with acks=1 that are not replicated when the brokers die: a different
+    leader may truncate them, and replicated records take their offsets.
+    """
 
     name = "truncation"
     topic = "replicated"
@@ -456,7 +460,7 @@ class Unreplicated(Records):
 
 
 class FlushedRecords(Records):
-    """As Records, each acknowledged by a flush that it shares with others (group commit)."""
+    """Writes records that are each acknowledged after a flush shared with other requests (group commit)."""
 
     name = "group commit"
     topic = "flushed"
@@ -464,7 +468,7 @@ class FlushedRecords(Records):
 
 
 class DeletedRecords(Records):
-    """Writes, and moves the start of the log (DeleteRecords)."""
+    """Writes records, and increases the log start offset (DeleteRecords)."""
 
     name = "DeleteRecords"
     topic = "trimmed"
@@ -486,7 +490,7 @@ class DeletedRecords(Records):
 
 
 class Moves(Records):
-    """Writes, while the log moves from one directory to the other."""
+    """Writes records while the log moves between directories."""
 
     name = "moves"
     topic = "moving"
@@ -507,7 +511,7 @@ class Moves(Records):
 
 
 class LatestByKey(Operations):
-    """Writes ever new values of a few keys to a compacted topic: the last one of each stays."""
+    """Writes values for a few keys to a compacted topic, which must keep the last value of each key."""
 
     name = "compaction"
     topic = "compacted"
@@ -546,7 +550,7 @@ class LatestByKey(Operations):
 
 
 class Positions(Operations):
-    """Commits the position of a group."""
+    """Commits the offset of a group."""
 
     name = "positions"
     topic = "positions"

@@ -1,7 +1,7 @@
-"""kill -9 of the broker again and again under idempotent acks=all load.
+"""Repeated kill -9 of the broker under idempotent acks=all load.
 
-Whatever a producer was told is stored must be there, once, at the offset that it was told, and nothing else
-may be there but records that were sent.
+Every acknowledged record must exist exactly once at its acknowledged offset, and all other records must be
+ones that were sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOPIC = "ledger"
 _LONGEST_RUN_S = 0.3
 _LONGEST_START_S = 0.2
 _SMALL_SEGMENTS = {"log.segment.bytes": "262144", "num.partitions": str(PARTITIONS)}
-"""Segments that fill within some rounds, so that kills also hit rolls and old segments."""
+"""Segments fill within a few rounds, so kills also interrupt rolls, and old segments exist."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_acknowledged_records_are_stored_exactly_once_despite_kills(
 
 
 def _kill_again_and_again(server: Server, load: Load, rounds: int, chance: random.Random) -> None:
-    """Kill while records are under way; in every fourth round once more while the broker starts."""
+    """Kill the broker while records are in flight. In every fourth round, kill it again during startup."""
     for number in range(rounds):
         load.wait_for_acknowledgement()
         time.sleep(chance.uniform(0, _LONGEST_RUN_S))  # the kill comes at a random moment of the load

@@ -1,9 +1,9 @@
 """kill -9 at random moments, while clients create, grow, fill and delete topics, change settings, delete
-records, commit positions, have logs compacted and moved to other directories, and share flushes.
+records, commit offsets, compact and move logs, and share flushes.
 
-Topics, settings, offsets and log starts are as acknowledged after each start.
+After each restart, topics, settings, offsets and log start offsets must match what was acknowledged.
 
-The campaign, 1,500 kills of one broker and 500 of three, is in parts, so that `-n 2` uses both cores.
+The campaign, 1,500 kills of one broker and 500 of three, is split into parts, so that `-n 2` uses both cores.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def test_all_acknowledged_operations_survive_killing_three_brokers_at_once(part:
 def _kill_again_and_again(
     broker: KafkaCompatBroker, operations: list[Operations], rounds: int, part: int, patience_s: float = 0
 ) -> None:
-    """`part` of a campaign: each kills at other moments. `patience_s`: how long a cluster may take to tell
-    everyone of everything, and followers to catch up. Some more rounds where a slow machine got little done.
+    """Kill the brokers at moments that depend on `part`. Within `patience_s`, a cluster must have propagated
+    all metadata, and followers must have caught up. Slow machines get additional rounds until enough
+    operations are done.
     """
     chance = random.Random(13 + part)
     broker.start()
@@ -115,7 +116,7 @@ def _kill_again_and_again(
                 if operation.failure is not None:
                     raise AssertionError(f"{operation.name}, round {number}") from operation.failure
             if number % 4 == 3:
-                # Once more, while it starts.
+                # Kill the broker again during startup.
                 broker.launch()
                 # The kill comes at a random moment of startup.
                 time.sleep(chance.uniform(0, _LONGEST_START_S))
@@ -124,7 +125,7 @@ def _kill_again_and_again(
             _ask(broker.address, operations, "check", f", round {number}", patience_s)
     finally:
         broker.stop()
-    print(f"{number} kills; done: {', '.join(f'{item.steps} {item.name}' for item in operations)}")
+    print(f"{number} kills; operations: {', '.join(f'{item.steps} {item.name}' for item in operations)}")
     assert _enough(operations, rounds)
 
 
@@ -146,6 +147,6 @@ def _ask(
                 except AssertionError as error:
                     if time.monotonic() > deadline_s:
                         raise AssertionError(f"{operation.name}{when}: {error}") from error
-                    time.sleep(0.05)  # interval of polling
+                    time.sleep(0.05)  # polling interval
     finally:
         client.close()

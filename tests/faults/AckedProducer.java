@@ -9,7 +9,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** The Java client as tests/faults/producers.py describes its programs. */
+/** The Java client of the producer programs described in tests/faults/producers.py. */
 public final class AckedProducer {
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
@@ -47,7 +47,7 @@ public final class AckedProducer {
         settings.put("request.timeout.ms", requestTimeoutMs);
         settings.put("delivery.timeout.ms", "120000");
         settings.put("max.block.ms", "120000");
-        // Of TCP and TLS: a broker that is paused lets it connect, and says nothing. The default is 10 s.
+        // These include TLS: a paused broker accepts connections, but sends nothing. The default is 10 s.
         settings.put("socket.connection.setup.timeout.ms", "2000");
         settings.put("socket.connection.setup.timeout.max.ms", "2000");
         // See tests/support/client_security.py.
@@ -80,10 +80,10 @@ public final class AckedProducer {
     private static void waitForEndOfInput() {
         try {
             while (System.in.read() >= 0) {
-                // Nothing is said but the end.
+                // The input contains only its end.
             }
         } catch (IOException closed) {
-            // As good as the end.
+            // A closed input counts as the end.
         }
     }
 }

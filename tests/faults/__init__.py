@@ -1,1 +1,3 @@
-"""A cluster on real ZooKeeper whose brokers are killed, paused, cut off and restarted under load."""
+"""Faults under load: the brokers of a cluster on a real ZooKeeper are killed, paused, partitioned and
+restarted.
+"""

@@ -1,4 +1,6 @@
-"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: one run and its table."""
+"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: runs a schedule of faults and prints its
+table.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from tests.faults.cluster import FaultCluster
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
-    parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 in place of our brokers")
-    parser.add_argument("--secured", action="store_true", help="as tests/support/secured.py says")
+    parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 instead of ours")
+    parser.add_argument("--secured", action="store_true", help="enable security (tests/support/secured.py)")
     parser.add_argument("--faults", type=int, default=30)
-    parser.add_argument("--only", choices=schedule.KINDS, help="faults of this kind alone")
+    parser.add_argument("--only", choices=schedule.KINDS, help="inject only faults of this kind")
     parser.add_argument("--session-timeout-ms", type=int, default=6000)
     parser.add_argument("--request-timeout-ms", type=int, default=5000)
-    parser.add_argument("--keep", type=Path, help="a folder for logs and data, kept afterwards")
+    parser.add_argument("--keep", type=Path, help="keep logs and data in this directory")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
         directory = options.keep or Path(temporary)

@@ -1,4 +1,4 @@
-"""Three brokers on a real ZooKeeper, ours or genuine Kafka's, and what their nodes say of them."""
+"""Three brokers, ours or Apache Kafka's, on a real ZooKeeper, and their state in its nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECOVERY_S = 120.0
 
 @dataclass(frozen=True)
 class PartitionState:
-    """What the node of a partition says."""
+    """The state of a partition in its ZooKeeper node."""
 
     leader: int
     leader_epoch: int
@@ -35,13 +35,13 @@ class PartitionState:
 
 
 class LastingGenuineKafka(GenuineKafka):
-    """Genuine Kafka whose session outlives its kill, as it does in production."""
+    """Apache Kafka whose session stays open after a kill until its timeout, as in production."""
 
     def _forget_session(self) -> None:
-        """The session is left to its timeout."""
+        """Keep the session until its timeout."""
 
     def _knows_controller(self) -> bool:
-        """As clients find out, who may have to log in."""
+        """Ask the way clients do, which may have to authenticate."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -53,14 +53,16 @@ class LastingGenuineKafka(GenuineKafka):
 
 
 class FaultCluster:
-    """ZooKeeper and three brokers on 127.0.0.1. A context manager: what it started ends with it.
+    """ZooKeeper and three brokers on 127.0.0.1. Use it as a context manager, which stops all processes at the
+    end.
 
-    With `proxied`, each broker has a proxy of its own to ZooKeeper (`proxies`), which can go silent. With
-    `secured` it is as tests/support/secured.py says, and clients that are started meanwhile log in.
+    With `proxied`, each broker connects to ZooKeeper through a proxy (`proxies`), which can stop forwarding.
+    With `secured`, the cluster is configured as in tests/support/secured.py, and clients started in the block
+    authenticate.
     """
 
     heap = "512M"
-    """Of genuine brokers."""
+    """Heap size of Apache Kafka's brokers."""
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class FaultCluster:
             for broker in self.brokers.values():
                 broker.wait_ready(_START_S)
             self._nodes = self._connect()
-            wait_until(lambda: self.registered() == set(BROKER_IDS), _START_S, "all brokers are registered")
+            wait_until(lambda: self.registered() == set(BROKER_IDS), _START_S, "registration of all brokers")
         except BaseException:
             self.__exit__()
             raise
@@ -120,16 +122,16 @@ class FaultCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All brokers, whether they run or not."""
+        """The addresses of all brokers, whether they are running or not."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
     def _zookeeper_port(self) -> int:
-        """Where brokers find it."""
+        """The port at which brokers reach ZooKeeper."""
         return self.security.zookeeper.secure_port if self.security else self.zookeeper.port
 
     def _settings(self, broker_id: int, address: str) -> dict[str, str]:
-        """Of the broker that listens at `address`."""
+        """Return the settings of the broker that listens at `address`."""
         proxy = self.proxies.get(broker_id)
         port = proxy.port if proxy is not None else self._zookeeper_port
         return {
@@ -146,11 +148,11 @@ class FaultCluster:
         }
 
     def is_genuine(self, broker_id: int) -> bool:
-        """Whether a broker is genuine Kafka."""
+        """Return whether a broker is Apache Kafka."""
         return self.genuine
 
     def _broker(self, broker_id: int) -> Server:
-        """Not started; at the port of the one before it, if there was one."""
+        """Return a broker that is not started. It uses the port of its predecessor, if there was one."""
         known = self.brokers.get(broker_id)
         port = known.port if known is not None else free_port()
         directory = self._directory / f"broker-{broker_id}"
@@ -186,19 +188,17 @@ class FaultCluster:
         client.start(20)
         return client
 
-    # --- what the nodes say
-
     def registered(self) -> set[int]:
-        """The ids under /brokers/ids."""
+        """Return the broker ids under /brokers/ids."""
         return {int(name) for name in self._children("/brokers/ids")}
 
     def controller(self) -> int | None:
-        """The broker that /controller names."""
+        """Return the broker id in /controller."""
         found = self._json("/controller")
         return None if found is None else int(found["brokerid"])
 
     def states(self, topic: str) -> dict[int, PartitionState]:
-        """The states of a topic's partitions, by number."""
+        """Return the states of a topic's partitions, by partition number."""
         states = {}
         for name in self._children(f"/brokers/topics/{topic}/partitions"):
             found = self._json(f"/brokers/topics/{topic}/partitions/{name}/state")
@@ -209,7 +209,7 @@ class FaultCluster:
         return states
 
     def has_topic(self, topic: str) -> bool:
-        """Whether there is such a topic, or what a deletion has left of it."""
+        """Return whether the topic exists, including the remains of an incomplete deletion."""
         return self._nodes.retry(self._nodes.exists, f"/brokers/topics/{topic}") is not None
 
     def _children(self, path: str) -> list[str]:
@@ -231,18 +231,16 @@ class FaultCluster:
         return json.loads(data)
 
     def refused_a_login(self) -> bool:
-        """Whether any broker says so: nobody here has a wrong password."""
+        """Return whether any broker logged a failed authentication. No client here has a wrong password."""
         logs = (broker.log.read_text(errors="replace") for broker in self.brokers.values())
         return any("invalid credentials" in log for log in logs)
 
     def node_acls(self) -> dict[str, tuple[str, ...]]:
-        """The ACLs of all nodes."""
+        """Return the ACLs of all nodes."""
         return node_acls(self._nodes)
 
-    # --- topics
-
     def create_topic(self, topic: str, partitions: int, *, replicas: int = len(BROKER_IDS)) -> None:
-        """Create a topic on that many brokers, and wait until they are in sync."""
+        """Create a topic with `replicas` replicas, and wait until they are in sync."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -253,21 +251,22 @@ class FaultCluster:
             try:
                 admin.create_topics([wanted])[topic].result(60)
             except KafkaException as error:
-                # It may be another since the client last asked, which it does not do again by itself.
+                # The controller may have moved since the client last looked it up. The client does not retry
+                # by itself.
                 if error.args[0].name() != "NOT_CONTROLLER":
                     raise
                 admin.list_topics(timeout=60)
                 return False
             return True
 
-        wait_until(is_taken, _RECOVERY_S, f"the controller takes {topic}", 0.1)
-        wait_until(lambda: len(self.states(topic)) == partitions, _RECOVERY_S, f"{topic} is created")
+        wait_until(is_taken, _RECOVERY_S, f"acceptance of {topic}", 0.1)
+        wait_until(lambda: len(self.states(topic)) == partitions, _RECOVERY_S, f"creation of {topic}")
         self.wait_in_sync(topic, replicas=replicas)
 
     def wait_in_sync(
         self, topic: str, timeout_s: float = _RECOVERY_S, *, replicas: int = len(BROKER_IDS)
     ) -> None:
-        """Wait until every partition has a leader and that many replicas in sync."""
+        """Wait until every partition has a leader and `replicas` in-sync replicas."""
 
         def all_in_sync() -> bool:
             return all(
@@ -278,7 +277,7 @@ class FaultCluster:
         wait_until(all_in_sync, timeout_s, f"all replicas of {topic} in sync", 0.1)
 
     def wait_without(self, broker_id: int, topic: str, timeout_s: float = _RECOVERY_S) -> None:
-        """Wait until no partition is led by that broker, or has it in sync, and another is the controller."""
+        """Wait until the broker leads no partition, is in no ISR and is not the controller."""
 
         def taken_over() -> bool:
             return self.controller() not in (None, broker_id) and all(
@@ -286,19 +285,19 @@ class FaultCluster:
                 for state in self.states(topic).values()
             )
 
-        wait_until(taken_over, timeout_s, f"others took over from broker {broker_id}", 0.05)
-
-    # --- faults
+        wait_until(taken_over, timeout_s, f"failover from broker {broker_id}", 0.05)
 
     def start(self, broker_id: int, launched: Callable[[int], None] = lambda pid: None) -> None:
-        """Start a broker again and wait until it is ready; `launched` is told its process id before."""
+        """Start a broker again, and wait until it is ready. `launched` is called with its process id before
+        it is ready.
+        """
         self.brokers[broker_id].launch()
         launched(self.brokers[broker_id].pid)
         self.brokers[broker_id].wait_ready(_START_S)
 
     @contextmanager
     def paused(self, broker_id: int) -> Iterator[None]:
-        """SIGSTOP, and SIGCONT at the end."""
+        """Pause the broker with SIGSTOP within the block."""
         child = self.brokers[broker_id].process.child
         child.send_signal(signal.SIGSTOP)
         try:
@@ -308,5 +307,5 @@ class FaultCluster:
 
 
 def sleep_until(moment_s: float) -> None:
-    """Sleep until time.monotonic() says so."""
-    time.sleep(max(0.0, moment_s - time.monotonic()))  # the schedule of faults is given in moments
+    """Sleep until time.monotonic() reaches `moment_s`."""
+    time.sleep(max(0.0, moment_s - time.monotonic()))  # faults are scheduled for given moments

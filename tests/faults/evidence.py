@@ -1,4 +1,4 @@
-"""What a log holds, against what its producers were told; and how long they were told nothing."""
+"""A check of a log against its producers' acknowledgements, and the longest gap between them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Place = tuple[int, int]
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong with a log. All empty is right.
+    """Inconsistencies of a log. All are empty if the log is correct.
 
-    lost: acknowledged and not there; moved: there, but not where it was acknowledged; duplicated: there
-    twice; disordered: behind a record of the same client and partition that was sent later; phantom: never
-    sent, or altered.
+    lost: acknowledged and missing; moved: stored at a different offset than acknowledged; duplicated: stored
+    twice; disordered: stored after a record that the same client sent later to the same partition; phantom:
+    never sent, or altered.
     """
 
     lost: list[tuple[str, int]] = field(default_factory=list)
@@ -71,7 +71,9 @@ def _record_of(value: bytes) -> tuple[str, int]:
 
 
 def longest_gap_s(acknowledged: Sequence[Acknowledgement], began_ms: int, ended_ms: int) -> float:
-    """The longest time between two acknowledgements of one partition, of those that reach into the window."""
+    """Return the longest time between two acknowledgements of one partition, where the gap overlaps the
+    window.
+    """
     longest_ms = 0
     times: dict[int, list[int]] = defaultdict(list)
     for item in acknowledged:

@@ -1,4 +1,4 @@
-"""Members of consumer groups that read, commit what they read, and remember what was confirmed to them."""
+"""Consumer group members that read and commit, and record their confirmed commits."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from tests.support.client_security import for_kafka_python, for_librdkafka, java
 
 _POLL_S = 0.2
 _POLL_OF_A_JOIN_S = 5.0
-"""When the time of a poll is up just as the member joins its group, kafka-python 3.0.12 forgets what it was
-assigned and sits idle for ever (`join_group_async`). A poll with records ends at once anyway.
+"""If a poll times out at the moment the member joins its group, kafka-python 3.0.12 loses its assignment and
+stays idle (`join_group_async`). A long timeout costs nothing, because a poll with records returns
+immediately.
 """
 _RETRIES_S = 30.0
 _PASSING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
-"""What librdkafka hands to its application, and Java tries again by itself."""
+"""Errors that librdkafka returns to its application, and that the Java client retries."""
 _END_S = 60.0
 
 
 class Member(Protocol):
-    """One member. `errors` is what its application saw, after the retries that every application makes."""
+    """A group member. `errors` are the errors that its application saw, after the usual retries."""
 
     @property
     def consumed(self) -> dict[int, set[int]]:
-        """partition → offsets"""
+        """The offsets read, by partition."""
 
     @property
     def committed(self) -> dict[int, int]:
-        """partition → the highest offset whose commit was confirmed"""
+        """The highest offset with a confirmed commit, by partition."""
 
     @property
     def errors(self) -> list[str]: ...
@@ -46,7 +47,7 @@ class Member(Protocol):
 
 
 def join(client: str, bootstrap_servers: str, topic: str, directory: Path) -> Member:
-    """A member of the group that is named as the client is."""
+    """Start a member of the group that has the client's name."""
     if client == "java":
         return _JavaMember(bootstrap_servers, topic, directory / "java-group.log")
     member = _ConfluentMember if client == "confluent" else _KafkaPythonMember
@@ -54,7 +55,7 @@ def join(client: str, bootstrap_servers: str, topic: str, directory: Path) -> Me
 
 
 class _ThreadMember:
-    """What the two Python clients have in common: a thread that reads and commits."""
+    """Base class of the Python members: a thread that reads and commits."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.consumed: dict[int, set[int]] = defaultdict(set)
@@ -86,7 +87,7 @@ class _ThreadMember:
 
 
 class _ConfluentMember(_ThreadMember):
-    """confluent-kafka (librdkafka)."""
+    """A member that uses confluent-kafka (librdkafka)."""
 
     def _run(self) -> None:
         from confluent_kafka import Consumer
@@ -124,7 +125,7 @@ class _ConfluentMember(_ThreadMember):
             except KafkaException as error:
                 passes = error.args[0].retriable() or error.args[0].name() in _PASSING
                 if passes and time.monotonic() < deadline:
-                    time.sleep(_POLL_S)  # interval of retries
+                    time.sleep(_POLL_S)  # retry interval
                     continue
                 self.errors.append(f"commit: {error}")
                 return
@@ -136,7 +137,7 @@ class _ConfluentMember(_ThreadMember):
 
 
 class _KafkaPythonMember(_ThreadMember):
-    """kafka-python, whose commits try again by themselves."""
+    """A member that uses kafka-python, which retries commits by itself."""
 
     def _run(self) -> None:
         from kafka import KafkaConsumer
@@ -164,7 +165,7 @@ class _KafkaPythonMember(_ThreadMember):
 
 
 class _JavaMember:
-    """Kafka's VerifiableConsumer, which writes an event in JSON for all that it does."""
+    """A member that uses Kafka's VerifiableConsumer, which prints all events as JSON."""
 
     def __init__(self, bootstrap_servers: str, topic: str, log: Path) -> None:
         settings = java_file()
@@ -214,14 +215,14 @@ class _JavaMember:
 
 
 class CommitWatch(threading.Thread):
-    """Asks for the offsets of groups again and again, and keeps where one has gone back."""
+    """Polls the committed offsets of groups, and records offsets that decreased."""
 
     def __init__(
         self, bootstrap_servers: str, topic: str, partitions: int, groups: Sequence[str] = CLIENTS
     ) -> None:
         super().__init__(name="commit watch", daemon=True)
         self.latest: dict[tuple[str, int], int] = {}
-        """(group, partition) → the offset at the last look."""
+        """The previously seen offset, by (group, partition)."""
         self.looks = 0
         self.went_back: list[str] = []
         self._bootstrap_servers = bootstrap_servers
@@ -237,7 +238,7 @@ class CommitWatch(threading.Thread):
         readers = {group: Consumer({**settings, "group.id": group}) for group in self._groups}
         while not self._stopping.wait(_POLL_S):
             for group, reader in readers.items():
-                # A look that failed is made again.
+                # Ignore errors, because the lookup is repeated.
                 with suppress(KafkaException):
                     self._look(group, reader)
         for reader in readers.values():

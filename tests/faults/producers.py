@@ -1,9 +1,10 @@
-"""Idempotent acks=all producers, each a process that writes down what was acknowledged and when.
+"""Idempotent acks=all producers in separate processes, which write all acknowledgements with their times to a
+file.
 
-A program's arguments: bootstrap servers, topic, partitions, pause between two records in ms, request timeout
-in ms, and the file for its acknowledgements. Record n goes to partition n % partitions; its value is
-`value_of`. A line of the file is "NUMBER PARTITION TIME_MS OUTCOME", OUTCOME being the offset or an error.
-The end of its standard input has it send nothing more, wait for what is under way, and end.
+The arguments of a program are: bootstrap servers, topic, partitions, pause between two records in ms, request
+timeout in ms, and the file for the acknowledgements. Record n is sent to partition n % partitions with the
+value `value_of`. Each line of the file is "NUMBER PARTITION TIME_MS OUTCOME", where OUTCOME is the offset or
+an error. At the end of its standard input, the program stops sending, waits for records in flight, and exits.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _SETUP_TIMEOUT_MS = 2000
 
 
 def value_of(client: str, number: int) -> bytes:
-    """The value of a client's record with that number: it says which one it is, and its length varies."""
+    """Return the value of a client's record `number`, which identifies the record and varies in length."""
     return b"%s:%d:" % (client.encode(), number) + b"x" * (number * 31 % 300)
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A record that the client was told is stored; with NO_OFFSET where it was not told at which offset."""
+    """An acknowledged record, with NO_OFFSET if the client did not report the offset."""
 
     number: int
     partition: int
@@ -51,7 +52,7 @@ class Acknowledgement:
 
 
 class Producer:
-    """One running client."""
+    """A running client."""
 
     def __init__(
         self,
@@ -82,12 +83,12 @@ class Producer:
         )
 
     def stop(self) -> None:
-        """Have it send nothing more, and wait until all that was sent is acknowledged or given up."""
+        """Stop sending, and wait until all records sent are acknowledged or given up."""
         assert self._child.stdin is not None
         self._child.stdin.close()
         code = self._child.wait(_DELIVERY_TIMEOUT_MS / 1000 + 30)
         self._log.close()
-        assert code == 0, f"{self.client} ended with {code}: {self.said()}"
+        assert code == 0, f"{self.client} exited with {code}: {self.said()}"
 
     def kill(self) -> None:
         self._child.kill()
@@ -97,11 +98,13 @@ class Producer:
         self._reader.close()
 
     def said(self) -> str:
-        """The last of what the client wrote to its log."""
+        """Return the end of the client's log."""
         return Path(self._log.name).read_text(errors="replace")[-4000:]
 
     def outcomes(self) -> tuple[list[Acknowledgement], dict[int, str]]:
-        """What was acknowledged so far in the order of its coming, and the errors of what was given up."""
+        """Return the acknowledgements so far in order of arrival, and the errors of records that were given
+        up.
+        """
         while not self._reader.closed and (line := self._reader.readline()):
             self._unfinished += line
             if not line.endswith("\n"):
@@ -116,22 +119,25 @@ class Producer:
         return self._acknowledged, self._given_up
 
     def acknowledged_since(self, time_ms: int) -> bool:
-        """Whether every partition has an acknowledgement of a later time. AssertionError when it ended."""
-        assert self._child.poll() is None, f"{self.client} ended: {self.said()}"
+        """Return whether every partition has an acknowledgement after `time_ms`. Raises AssertionError if the
+        client has exited.
+        """
+        assert self._child.poll() is None, f"{self.client} exited: {self.said()}"
         acknowledged, _ = self.outcomes()
         recent = itertools.takewhile(lambda item: item.time_ms > time_ms, reversed(acknowledged))
         return len({item.partition for item in recent}) == self.partitions
 
 
 def is_login_not_answered(client: str, error: str) -> bool:
-    """Whether librdkafka gave a record up because a broker that is paused did not answer when it logged in
-    again. It does so with genuine brokers, too: it tells that from a login that is refused by no error.
+    """Return whether librdkafka gave a record up because a paused broker did not respond when the client
+    authenticated again. It also does so with Apache Kafka, and reports the same error as for a failed
+    authentication.
     """
     return client == "confluent" and "code=_AUTHENTICATION" in error
 
 
 def now_ms() -> int:
-    """The clock of the acknowledgements."""
+    """Return the time on the clock that the acknowledgements use."""
     return time.time_ns() // 1_000_000
 
 
@@ -143,8 +149,6 @@ def _command(client: str) -> list[str]:
     source = Path(__file__).with_name("AckedProducer.java")
     return java_command("AckedProducer", "3.9.1", (str(source),))
 
-
-# --- the Python programs
 
 Done = Callable[[int | str], None]
 Send = Callable[[int, bytes, Done], None]
@@ -179,7 +183,7 @@ def _confluent(
     def send(partition: int, value: bytes, done: Done) -> None:
         def delivered(error: object, message: object) -> None:
             offset = message.offset()  # type: ignore[attr-defined]
-            # Of a batch that was stored before, librdkafka tells no offset.
+            # If a batch was already stored, librdkafka does not report its offset.
             done(str(error) if error is not None else NO_OFFSET if offset is None else offset)
 
         client.produce(topic, value, partition=partition, on_delivery=delivered)
@@ -206,10 +210,10 @@ def _kafka_python(
         acks="all",
         linger_ms=_LINGER_MS,
         request_timeout_ms=request_timeout_ms,
-        # As Java's; its own default is 30 s.
+        # Use the Java client's default; the default of kafka-python is 30 s.
         reconnect_backoff_max_ms=1000,
-        # The set-up of a connection is a request here, for which it would wait 10 s, then 20, then 30. A
-        # broker that is paused lets it connect, and never answers.
+        # kafka-python treats connection setup as a request and would wait 10 s, then 20, then 30. A paused
+        # broker accepts the connection, but never responds.
         kafka_client=functools.partial(
             KafkaNetClient,
             socket_connection_setup_timeout_ms=_SETUP_TIMEOUT_MS,
@@ -233,8 +237,9 @@ def _kafka_python(
 
 
 def _limit_handshakes() -> None:
-    """kafka-python 3.0.12 waits for the end of a TLS handshake without any limit: a broker that is paused
-    would hold up all that it sends, to whatever broker, until it goes on."""
+    """Add a timeout to TLS handshakes, because kafka-python 3.0.12 has none: a paused broker would block all
+    of its sends, to any broker, until it resumes.
+    """
     from kafka.net.transport import KafkaSSLTransport
 
     endless = KafkaSSLTransport.handshake
@@ -253,7 +258,7 @@ def _limit_handshakes() -> None:
 
 
 def _run(client: str, send: Send, partitions: int, pause_ms: int, file: TextIO) -> None:
-    """Send at a steady pace until the input ends."""
+    """Send records at a steady pace until the input ends."""
     stopping = threading.Event()
 
     def listen() -> None:
@@ -281,7 +286,7 @@ def main(
     request_timeout_ms: str,
     file: str,
 ) -> None:
-    """One of the Python clients as a program."""
+    """Run one of the Python clients as a program."""
     make = _confluent if client == "confluent" else _kafka_python
     with open(file, "w") as acknowledgements:
         send, finish = make(bootstrap_servers, topic, int(request_timeout_ms))

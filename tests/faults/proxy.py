@@ -1,4 +1,4 @@
-"""A TCP proxy that can go silent: connections stay open and nothing comes through, as over a cut cable."""
+"""A TCP proxy that can stop forwarding: connections stay open, but no data passes, as if a cable were cut."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CHUNK_BYTES = 65536
 
 
 class SilentProxy:
-    """Passes bytes between its own port on 127.0.0.1 and another, but while it is silent.
+    """Forwards data between a local port on 127.0.0.1 and a target port, except while it is silenced.
 
-    What was sent into the silence comes through afterwards, as TCP sends again what was not confirmed. Runs
-    in a thread of its own; a context manager.
+    Data sent in the meantime is delivered later, as with TCP retransmission. The proxy runs in its own
+    thread. Use it as a context manager.
     """
 
     def __init__(self, target_port: int) -> None:
@@ -39,11 +39,11 @@ class SilentProxy:
         self._loop.close()
 
     def silence(self) -> None:
-        """Let nothing through from now on."""
+        """Stop forwarding."""
         self._loop.call_soon_threadsafe(self._open.clear)
 
     def resume(self) -> None:
-        """Let everything through again."""
+        """Resume forwarding, including the delayed data."""
         self._loop.call_soon_threadsafe(self._open.set)
 
     async def _listen(self) -> None:

@@ -1,4 +1,4 @@
-"""A run of faults under load, one after the other, each with what the clients felt of it."""
+"""A sequence of faults under load, and their effects on the clients."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KINDS = ("kill -9", "SIGSTOP", "restart")
 _ACKNOWLEDGED_S = 60.0
 _CALM_S = 1.0
 _SLOWER = 4
-"""kafka-python asks for metadata where the fewest requests are under way: under a steady stream of its own
-that is the broker which is paused, again and again. So it gets a stream with pauses."""
+"""kafka-python sends metadata requests to the broker with the fewest requests in flight. With a steady stream
+of records, that is repeatedly the paused broker, so this client pauses between records."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, and to whom: the leader of a partition, or the controller."""
+    """A fault and its target: the leader of a partition, or the controller."""
 
     kind: str
     controller: bool
@@ -38,30 +38,30 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """One fault in one run."""
+    """The effects of one fault."""
 
     fault: Fault
     broker_id: int
     began_ms: int
     ended_ms: int = 0
     gaps_s: dict[str, float] = field(default_factory=dict)
-    """The longest time without an acknowledgement in one partition, by client."""
+    """The longest time without an acknowledgement for any partition, by client."""
 
     @property
     def recovery_s(self) -> float:
-        """Until all replicas were in sync and all clients at work."""
+        """The time until all replicas were in sync and all clients received acknowledgements again."""
         return (self.ended_ms - self.began_ms) / 1000
 
 
 @dataclass
 class Run:
-    """A whole run."""
+    """The results of a run."""
 
     outcomes: list[Outcome]
     acknowledged: dict[str, int]
     given_up: dict[str, dict[int, str]]
     logins_not_answered: int
-    """Records that librdkafka gave up for no fault of the brokers (`is_login_not_answered`)."""
+    """Records that librdkafka gave up without a fault of the brokers (`is_login_not_answered`)."""
     stored: int
     findings: Findings
 
@@ -71,7 +71,7 @@ class Run:
         )
 
     def table(self) -> str:
-        """The outcomes as lines of text."""
+        """Format the outcomes as a table."""
         lines = [f"{'fault':20} broker  recovery  " + "  ".join(f"{client:>12}" for client in CLIENTS)]
         for item in self.outcomes:
             gaps = "  ".join(f"{item.gaps_s[client]:10.2f} s" for client in item.gaps_s)
@@ -84,7 +84,9 @@ class Run:
 
 
 def faults(count: int, only: str | None = None) -> list[Fault]:
-    """Kills, pauses and restarts (or one kind of these) of leaders and controllers in turn."""
+    """Return a sequence of kills, pauses and restarts (or only one of these), alternating between leaders and
+    controllers.
+    """
     kinds = [kind for kind in KINDS if only in (None, kind)]
     turns = [(kind, controller) for controller in (False, True) for kind in kinds]
     return [Fault(*turns[number % len(turns)], partition=number % PARTITIONS) for number in range(count)]
@@ -99,7 +101,7 @@ def run(
     pause_ms: int = 10,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> Run:
-    """Carry the faults out under the load of all clients, and check everything afterwards."""
+    """Run the faults under the load of all clients, and check all records afterwards."""
     cluster.create_topic(TOPIC, PARTITIONS)
     producers = [
         Producer(
@@ -164,7 +166,7 @@ def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer
     else:
         broker.process.stop(60)
         cluster.start(target)
-    wait_until(lambda: cluster.registered() == set(BROKER_IDS), _ACKNOWLEDGED_S, "all brokers are registered")
+    wait_until(lambda: cluster.registered() == set(BROKER_IDS), _ACKNOWLEDGED_S, "brokers registered")
     cluster.wait_in_sync(TOPIC)
     _wait_acknowledged(producers)
     outcome.ended_ms = now_ms()
@@ -183,12 +185,12 @@ def _target(fault: Fault, cluster: FaultCluster) -> int:
         return controller
     leaders = [state.leader for _, state in sorted(cluster.states(TOPIC).items())]
     others = [leader for leader in leaders if leader != controller]
-    # After some faults the controller may lead everything.
+    # After some faults, the controller may be the leader of every partition.
     return others[fault.partition % len(others)] if others else leaders[0]
 
 
 def _wait_acknowledged(producers: Sequence[Producer]) -> None:
-    """Wait until every client has an acknowledgement of now for every partition."""
+    """Wait until every client has received a new acknowledgement for every partition."""
     since_ms = now_ms()
     for producer in producers:
         acknowledged = partial(producer.acknowledged_since, since_ms)

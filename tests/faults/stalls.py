@@ -1,9 +1,9 @@
-"""A bystander that asks one broker for ApiVersions every 20 ms, before and after the broker's deaths alike.
+"""A bystander that sends ApiVersions to one broker every 20 ms, also across its restarts.
 
-`python -m tests.faults.stalls PORT FILE` writes a line "TIME_MS LATENCY_MS WALL_MS" for each answer; the
-latency is without the time of waiting for a processor, as in tests/support/bystander.py. While the broker is
-away, nothing is measured. It is a process of its own: a thread of the test would measure the test. Each line
-of its standard input is the broker's process id, from then on.
+`python -m tests.faults.stalls PORT FILE` writes a line "TIME_MS LATENCY_MS WALL_MS" for each response. The
+latency excludes the time spent waiting for a processor, as in tests/support/bystander.py. Nothing is measured
+while the broker is down. The program is a separate process, because a thread of the test would also measure
+delays of the test. Each line of its standard input is the broker's current process id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _TIMEOUT_S = 30.0
 
 
 class Latency(NamedTuple):
-    """Of one answer: when (time of day), how long it took without waiting for a processor, and with it."""
+    """The latency of one response: the time of day, and the latency without and with the time spent waiting
+    for a processor.
+    """
 
     time_ms: int
     latency_ms: float
@@ -31,7 +33,7 @@ class Latency(NamedTuple):
 
 
 class StallWatch:
-    """The program, running beside the broker at `port`."""
+    """The program, running for the broker at `port`."""
 
     def __init__(self, port: int, pid: int, file: Path) -> None:
         self._file = file
@@ -41,7 +43,7 @@ class StallWatch:
         self.follow(pid)
 
     def follow(self, pid: int) -> None:
-        """The broker runs as process `pid` now."""
+        """Set the broker's current process id."""
         assert self._child.stdin is not None
         self._child.stdin.write(f"{pid}\n")
         self._child.stdin.flush()
@@ -63,7 +65,8 @@ def _watch(port: int, file: Path) -> None:
             try:
                 with socket.create_connection(("127.0.0.1", port), _TIMEOUT_S) as connection:
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    # A broker that starts takes connections long before it serves: that is no stall.
+                    # A starting broker accepts connections long before it serves requests. That is not a
+                    # stall.
                     ask(connection)
                     while True:
                         if select.select([sys.stdin], [], [], PAUSE_S)[0]:
@@ -72,7 +75,7 @@ def _watch(port: int, file: Path) -> None:
                         when_ms = time.time_ns() // 1_000_000
                         print(when_ms, f"{latency_ms:.1f} {wall_ms:.1f}", file=output, flush=True)
             except OSError:
-                time.sleep(PAUSE_S)  # interval of reconnecting
+                time.sleep(PAUSE_S)  # interval between connection attempts
 
 
 if __name__ == "__main__":

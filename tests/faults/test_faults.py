@@ -1,4 +1,4 @@
-"""Leaders and controllers are killed, paused and restarted under acks=all load of three clients."""
+"""Kills, pauses and restarts of leaders and controllers under acks=all load from three clients."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support import campaign
 from tests.support.secured import FORMS
 
 _OVER_THE_SESSION_S = campaign.rounds(15, 3)
-"""What is allowed beside the timeouts. The everyday suite runs on busy machines."""
+"""The time allowed in addition to the timeouts. Normal test runs share busy machines."""
 
 
 @FORMS
 @pytest.mark.timeout(2400)
 def test_faults_do_not_lose_duplicate_or_reorder_acknowledged_records(tmp_path: Path, secured: bool) -> None:
     if not (secured or campaign.enabled()):
-        pytest.skip("every day with all of security: the plain form in campaigns")
+        pytest.skip("only in campaigns; normal runs test the secured cluster")
     session_timeout_ms, request_timeout_ms = (6000, 5000) if campaign.enabled() else (2000, 2000)
     planned = schedule.faults(campaign.rounds(3, 30))
     with FaultCluster(tmp_path, session_timeout_ms=session_timeout_ms, secured=secured) as cluster:

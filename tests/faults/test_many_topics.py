@@ -1,6 +1,6 @@
-"""Many topics, of which some are deleted and made anew all the time, under acks=all load and failovers.
+"""Many topics, some of which are continuously deleted and created again, under acks=all load and failovers.
 
-A campaign: 2,000 topics, of which 500 come and go, for ten minutes.
+This campaign uses 2,000 topics, deletes and recreates 500 of them, and runs for ten minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHURNS = 4
 
 
 class SteadyLoad(threading.Thread):
-    """Writes numbered records to topics in turn, and keeps which of them were acknowledged."""
+    """Writes numbered records to topics in turn, and records which of them were acknowledged."""
 
     def __init__(self, servers: str, topics: Sequence[str]) -> None:
         super().__init__(name="steady load", daemon=True)
@@ -72,12 +72,12 @@ class SteadyLoad(threading.Thread):
 
 
 class Churn(threading.Thread):
-    """Deletes topics and makes them anew; each then gets some records of its own."""
+    """Deletes topics and creates them again; each new topic gets different records."""
 
     def __init__(self, cluster: FaultCluster, topics: Sequence[str], seed: int) -> None:
         super().__init__(name="churn", daemon=True)
         self.holds: dict[str, list[bytes]] = {topic: [] for topic in topics}
-        """What each topic holds now."""
+        """The current records of each topic."""
         self.rounds = 0
         self.failure: BaseException | None = None
         self._cluster = cluster
@@ -103,10 +103,10 @@ class Churn(threading.Thread):
 
     def _anew(self, admin: Any, topic: str) -> None:
         delete_topic(admin, topic)
-        # While a broker is away, its replica is waited for.
-        wait_until(lambda: not self._cluster.has_topic(topic), _PATIENCE_S, f"{topic} is gone", 0.02)
+        # Deletion waits for the replica of a stopped broker.
+        wait_until(lambda: not self._cluster.has_topic(topic), _PATIENCE_S, f"deletion of {topic}", 0.02)
         create_topics(admin, [topic])
-        # A client keeps the id that it knew of a topic for some time: each birth gets a client of its own.
+        # A client caches the topic id for some time, so each new topic gets a new client.
         client = _producer(self._servers)
         values = [b"%d.%d" % (self.rounds, index) for index in range(_RECORDS_AFTER_BIRTH)]
         errors: list[str] = []
@@ -124,7 +124,7 @@ class Churn(threading.Thread):
 
 
 def create_topics(admin: Any, topics: Sequence[str]) -> None:
-    """Have the topics, whatever happens to the controller meanwhile."""
+    """Create the topics, with retries if the controller changes."""
     from confluent_kafka.admin import NewTopic
 
     wanted = [NewTopic(topic, 1, 3, config={"min.insync.replicas": "2"}) for topic in topics]
@@ -136,7 +136,7 @@ def create_topics(admin: Any, topics: Sequence[str]) -> None:
 
 
 def delete_topic(admin: Any, topic: str) -> None:
-    """Have the topic gone."""
+    """Delete the topic, with retries."""
     _until_done(
         lambda left: admin.delete_topics(list(left), request_timeout=10), [topic], "UNKNOWN_TOPIC_OR_PART"
     )
@@ -156,11 +156,11 @@ def _until_done(ask: Callable[[set[str]], dict[str, Any]], topics: Sequence[str]
                     continue
             left.discard(topic)
         if left:
-            time.sleep(0.1)  # interval of retries
+            time.sleep(0.1)  # retry interval
 
 
 def read_topics(servers: str, topics: Sequence[str]) -> dict[str, list[bytes]]:
-    """All that the topics hold."""
+    """Return all records of the topics."""
     from confluent_kafka import Consumer, TopicPartition
 
     found: dict[str, list[bytes]] = {topic: [] for topic in topics}
@@ -175,7 +175,7 @@ def read_topics(servers: str, topics: Sequence[str]) -> dict[str, list[bytes]]:
     consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
     left, deadline = set(topics), time.monotonic() + _PATIENCE_S
     while left:
-        assert time.monotonic() < deadline, f"{len(left)} topics are not read to their end"
+        assert time.monotonic() < deadline, f"{len(left)} topics were not read to their end"
         for message in consumer.consume(1000, 0.2):
             topic, error = message.topic(), message.error()
             assert topic is not None
@@ -208,37 +208,39 @@ def _producer(servers: str) -> Any:
 
 
 def _fail_over(cluster: FaultCluster, turn: int, watches: dict[int, StallWatch]) -> str:
-    """The controller is killed, or another broker is restarted; all are back afterwards."""
+    """Kill the controller or restart a different broker, and wait until all brokers are registered."""
     controller = cluster.controller()
     assert controller is not None
     target = controller if turn % 2 == 0 else next(item for item in BROKER_IDS if item != controller)
     if target == controller:
         cluster.brokers[target].kill()
-        wait_until(lambda: cluster.controller() not in (None, target), 60, "the next controller", 0.05)
+        wait_until(lambda: cluster.controller() not in (None, target), 60, "a new controller", 0.05)
     else:
         cluster.brokers[target].process.stop(60)
     cluster.start(target, launched=watches[target].follow)
-    wait_until(lambda: cluster.registered() == set(BROKER_IDS), 60, "all brokers are registered")
+    wait_until(lambda: cluster.registered() == set(BROKER_IDS), 60, "registration of all brokers")
     return f"{'kill -9 of the controller' if target == controller else 'restart of'} broker {target}"
 
 
 def _worst_stalls_ms(watches: dict[int, StallWatch]) -> dict[int, float]:
-    """The longest wait at each broker, without that for a processor; prints both, and how the rest waited."""
+    """Return each broker's highest latency, without the time spent waiting for a processor. Prints
+    percentiles of all latencies.
+    """
     worst: dict[int, float] = {}
     for broker_id, watch in watches.items():
         latencies = watch.latencies()
         own, wall = sorted(item.latency_ms for item in latencies), sorted(item.wall_ms for item in latencies)
         worst[broker_id] = own[-1]
         print(
-            f"broker {broker_id}: {len(own)} answers, median {own[len(own) // 2]} ms, "
-            f"p99 {own[-len(own) // 100]} ms, worst {own[-5:]} ms; with the waiting for a processor "
+            f"broker {broker_id}: {len(own)} responses, median {own[len(own) // 2]} ms, "
+            f"p99 {own[-len(own) // 100]} ms, worst {own[-5:]} ms; including processor waits "
             f"p99 {wall[-len(wall) // 100]} ms, worst {wall[-1]} ms"
         )
     return worst
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not campaign.enabled(), reason="with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="only with --campaign")
 def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path) -> None:
     session_timeout_ms = 6000
     steady = [f"steady-{number}" for number in range(TOPICS - CHURNED)]
@@ -263,7 +265,7 @@ def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path)
         ends = time.monotonic() + RUN_S
         done: list[str] = []
         while time.monotonic() < ends:
-            time.sleep(FAILOVER_EVERY_S)  # the pace of the failovers
+            time.sleep(FAILOVER_EVERY_S)  # interval between failovers
             for churn in churns:
                 assert churn.is_alive(), churn.failure
             done.append(_fail_over(cluster, len(done), watches))
@@ -279,7 +281,7 @@ def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path)
     acknowledged = sum(map(len, load.acknowledged.values()))
     rounds = sum(churn.rounds for churn in churns)
     print(
-        f"{TOPICS} topics, {rounds} deleted and made anew, {len(done)} failovers, {acknowledged} "
+        f"{TOPICS} topics, {rounds} deleted and created again, {len(done)} failovers, {acknowledged} "
         f"acknowledged; worst stall {worst}"
     )
     assert not load.given_up, load.given_up[:5]

@@ -1,4 +1,4 @@
-"""All brokers are restarted one after the other under load, and no client has to know."""
+"""Rolling restart of all brokers under load: no client sees an error."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _restart_all(cluster: FaultCluster, progress: list[str]) -> None:
         cluster.brokers[broker_id].process.stop(60)
         stopped_s = time.monotonic() - began_s
         cluster.start(broker_id)
-        wait_until(lambda: cluster.registered() == set(BROKER_IDS), 30, "all brokers are registered")
+        wait_until(lambda: cluster.registered() == set(BROKER_IDS), 30, "registration of all brokers")
         cluster.wait_in_sync(_TOPIC)
         cluster.wait_in_sync("__consumer_offsets")
         back_s = time.monotonic() - began_s
@@ -87,7 +87,7 @@ def _ends(log: dict[tuple[int, int], bytes]) -> dict[int, int]:
 @pytest.mark.timeout(600)
 def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured: bool) -> None:
     if not campaign.enabled() and not secured:
-        pytest.skip("with --campaign")
+        pytest.skip("only with --campaign")
     clients = CLIENTS if campaign.enabled() else ("confluent",)
     with ExitStack() as stack:
         cluster = stack.enter_context(FaultCluster(tmp_path, secured=secured))
@@ -97,9 +97,9 @@ def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured:
             stack.callback(member.stop)
         producers = stack.enter_context(_producing(cluster, tmp_path, clients))
         for producer in producers:
-            wait_until(partial(producer.acknowledged_since, 0), 60, f"{producer.client} is at work", 0.1)
+            wait_until(partial(producer.acknowledged_since, 0), 60, f"records of {producer.client}", 0.1)
         for client, member in zip(clients, members, strict=True):
-            wait_until(partial(_all_committed, member), 60, f"{client} has committed", 0.2)
+            wait_until(partial(_all_committed, member), 60, f"commit of {client}", 0.2)
         watch = CommitWatch(cluster.bootstrap_servers, _TOPIC, _PARTITIONS, clients)
         watch.start()
         began_ms = now_ms()
@@ -113,10 +113,8 @@ def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured:
         log = read_everything(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
         ends = _ends(log)
         for client, member in zip(clients, members, strict=True):
-            wait_until(partial(_has_committed, member, ends), 60, f"{client} has read and committed all", 0.2)
-            wait_until(
-                partial(_is_told, watch, client, ends), 30, f"all of {client}'s commits are there", 0.2
-            )
+            wait_until(partial(_has_committed, member, ends), 60, f"{client} read and committed all", 0.2)
+            wait_until(partial(_is_told, watch, client, ends), 30, f"all commits of {client}", 0.2)
         watch.stop()
     print("\n".join(progress))
     for client, (acknowledged, given_up) in found.items():
@@ -127,7 +125,7 @@ def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured:
         assert not given_up
     findings = check(log, {client: acknowledged for client, (acknowledged, _) in found.items()})
     assert findings.nothing, findings
-    print(f"{watch.looks} looks at the groups' offsets")
+    print(f"{watch.looks} lookups of the groups' offsets")
     assert not watch.went_back
     for client, member in zip(clients, members, strict=True):
         assert member.errors == [], (client, member.errors)
@@ -171,7 +169,7 @@ def test_a_spark_stream_survives_a_rolling_restart(spark: Any, tmp_path: Path, s
         writer = spark.readStream.format("kafka").options(**options).load().writeStream.foreachBatch(collect)
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         stack.callback(query.stop)
-        wait_until(lambda: len(batches) > 2, 120, "the stream is at work", 0.2)
+        wait_until(lambda: len(batches) > 2, 120, "the first batch of the stream", 0.2)
         progress: list[str] = []
         _restart_all(cluster, progress)
         for producer in producers:
@@ -182,7 +180,7 @@ def test_a_spark_stream_survives_a_rolling_restart(spark: Any, tmp_path: Path, s
             assert query.isActive, query.exception()
             return sum(map(len, list(batches.values()))) >= len(log)
 
-        wait_until(all_read, 60, "the stream has read everything", 0.2)
+        wait_until(all_read, 60, "all records read by the stream", 0.2)
         assert query.exception() is None
     print("\n".join(progress))
     rows = [row for batch in batches.values() for row in batch]

@@ -1,4 +1,4 @@
-"""A coordinator without a broker: its log in memory, its time by hand."""
+"""A group coordinator without a broker, with its log in memory and a manual clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ WALL_MS = 1_700_000_000_000
 
 
 class ManualScheduler:
-    """Time moves by `advance` alone; everything due on the way is called at its own time."""
+    """A scheduler whose time moves only with `advance`, which calls everything that is due at its scheduled
+    time.
+    """
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -58,7 +60,7 @@ class ManualTimer:
 
 @dataclass
 class MemoryLog:
-    """Batches per shard. With `hold` nothing is committed until `commit`; with `refuse` appends fail."""
+    """A log in memory. With `hold`, nothing is committed until `commit`; with `refuse`, appends fail."""
 
     shard_count: int = 50
     batches: dict[int, list[ReplayedBatch]] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class MemoryLog:
 
 
 class Coordinator(GroupCoordinator):
-    """A coordinator that leads all shards, with its surroundings at hand. Topic "gone" does not exist."""
+    """A coordinator of all shards, together with its log and scheduler. Topic "gone" does not exist."""
 
     def __init__(self, log: MemoryLog | None = None, *, load: bool = True, **settings: int) -> None:
         self.log = log or MemoryLog()
@@ -149,7 +151,7 @@ def position(offset: int, metadata: str = "", expire_timestamp_ms: int = -1) -> 
 
 
 def stable_member(coordinator: Coordinator, group_id: str) -> JoinResult:
-    """Make a group with one member, which is assigned b"all"."""
+    """Create a group with one member, whose assignment is b"all"."""
     joined: list[JoinResult] = []
     coordinator.join(group_id, join_request(), joined.append)
     coordinator.scheduler.advance()

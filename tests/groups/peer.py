@@ -1,4 +1,4 @@
-"""One of two brokers that receive the same requests, with the responses it sent."""
+"""One of two brokers that receive the same requests, and its responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JOIN = {
 
 
 class Peer:
-    """One of the two brokers, and everything that it has said so far."""
+    """One of the two brokers, and all of its responses so far."""
 
     def __init__(self, server: Server) -> None:
         self._address = server.address
@@ -39,7 +39,7 @@ class Peer:
         self.said: list[Any] = []
 
     def ask(self, api_key: ApiKey, version: int, *, who: str = "main", **request: Any) -> Plain:
-        """Ask and wait for the answer, on the connection `who`."""
+        """Send a request on the connection `who`, and return the response."""
         self.send(api_key, version, who=who, **request)
         return self.receive(who)
 
@@ -59,7 +59,7 @@ class Peer:
 
     def _neutral(self, value: Any, api_key: ApiKey, name: str = "") -> Any:
         if name == "error_message":
-            # What a text says is each broker's own affair, but clients of versions 1 to 3 expect this one.
+            # Error messages differ between the brokers, but clients of versions 1 to 3 rely on this one.
             return value == "NONE"
         if isinstance(value, dict):
             return {field: self._neutral(one, api_key, field) for field, one in value.items()}
@@ -73,7 +73,7 @@ class Peer:
         for connection in self._connections.values():
             connection.close()
 
-    # Short forms
+    # Shortcuts for requests
 
     def join(
         self, version: int, group: str, *, who: str = "main", member_id: str = "", **changes: Any
@@ -82,7 +82,7 @@ class Peer:
         return self.ask(ApiKey.JOIN_GROUP, version, who=who, **request)
 
     def join_known(self, version: int, group: str, *, who: str = "main", **changes: Any) -> Plain:
-        """JoinGroup as a client does it: with the id that it is given, where it must have one."""
+        """Send JoinGroup like a client: if a member id is required, join again with the returned id."""
         answer = self.join(version, group, who=who, **changes)
         if answer["error_code"] == 79:
             answer = self.join(version, group, who=who, member_id=answer["member_id"], **changes)
@@ -155,7 +155,7 @@ def sync_request(version: int, group: str, joined: Plain) -> Plain:
 
 
 def prepare(peer: Peer) -> None:
-    """The topic, a coordinator for every group, and nothing said yet."""
+    """Create the topic, wait for a coordinator for every group, and clear the responses."""
     topic = {"name": TOPIC, "num_partitions": 3, "replication_factor": 1}
     peer.ask(ApiKey.CREATE_TOPICS, 4, topics=[topic], timeout_ms=10_000)
     groups = {shard_of(f"probe-{number}", 50): f"probe-{number}" for number in range(500)}

@@ -1,6 +1,6 @@
-"""Groups of real clients over a broker's restart, with static members and with incremental rebalances.
+"""Groups of real clients across a broker restart, with static members and with incremental rebalances.
 
-What clients see of ordinary groups is compared with genuine Kafka in tests/clients.
+tests/clients compares the behaviour of ordinary groups with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE_S = 40
 
 
 class Member:
-    """A consumer that notes what it is given, what is taken from it, and what it reads."""
+    """A consumer that records its assigned and revoked partitions, and the records it reads."""
 
     def __init__(self, address: str, group: str, topic: str, **settings: Any) -> None:
         self.given: list[int] = []
@@ -68,7 +68,9 @@ def poll_until(members: list[Member], condition: Callable[[], bool]) -> None:
 
 
 def shared_out(members: list[Member]) -> bool:
-    """Every partition has exactly one of the members, and each member has the same number."""
+    """Return whether each partition is assigned to exactly one member, and all members have the same number
+    of partitions.
+    """
     owned = [member.partitions for member in members]
     return (
         all(len(one) == PARTITIONS // len(members) for one in owned)
@@ -77,7 +79,7 @@ def shared_out(members: list[Member]) -> bool:
 
 
 def committed(member: Member, topic: str) -> int:
-    """The sum of the group's committed offsets."""
+    """Return the sum of the group's committed offsets."""
     wanted = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     return sum(max(partition.offset, 0) for partition in member.consumer.committed(wanted))
 

@@ -1,4 +1,4 @@
-"""The coordinator around the machines: finding groups, parking answers, loading, moving away."""
+"""The coordinator of group state machines: lookup of groups, delayed responses, loading and unloading."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_response_waits_until_its_record_is_committed() -> None:
 
 
 def test_a_commit_that_times_out_gets_an_error_response() -> None:
-    """Followers that are away, and an ISR below min.insync.replicas, would else leave clients waiting."""
+    """The timeout ensures a response if followers are down or the ISR is below min.insync.replicas."""
     coordinator = Coordinator(offsets_commit_timeout_ms=2_000)
     partition = ("topic", 0)
     coordinator.log.hold = True
@@ -179,7 +179,7 @@ def test_requests_during_loading_get_coordinator_load_in_progress() -> None:
     ]
     assert coordinator.fetch_offsets("g", None, require_stable=False) == (loading, {})
     assert coordinator.list_groups(set(), set()) == (loading, [])
-    # Members must not take the loading for the loss of their membership.
+    # While the group is loading, members must not conclude that they lost their membership.
     assert coordinator.heartbeat("g", 1, "m", None) is ErrorCode.NONE
     coordinator.sync("g", sync_request("m", 1), answers.append)
     assert answers[-1].error is ErrorCode.REBALANCE_IN_PROGRESS
@@ -231,7 +231,7 @@ def test_transactional_offsets_apply_when_the_transaction_commits() -> None:
         "UNSTABLE_OFFSET_COMMIT",
         "NONE",
     ]
-    # A plain commit that came after the transaction's own stays, although the marker came later.
+    # A plain commit made after the transaction's offset commit is kept, although the marker comes later.
     assert [committed(coordinator, "g", partition) for partition in partitions] == [1, None, None, 50]
 
 

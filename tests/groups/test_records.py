@@ -1,4 +1,6 @@
-"""The bytes of `__consumer_offsets` as Kafka 3.9 lays them out, and over every version that it reads."""
+"""The binary format of records in `__consumer_offsets`, compared with Kafka 3.9 in every version that Kafka
+reads.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random clients against one coordinator, with commits that come late or fail and brokers that restart.
+"""Random clients of one coordinator, with delayed and failed commits and broker restarts.
 
-Whatever they do: every request is answered exactly once, the group's books balance, what was acknowledged is
-in the log, and when all clients fall silent the group ends up empty with nobody waiting.
+Every request gets exactly one response, the group's state stays consistent, and acknowledged commits are in
+the log. When all clients stop, the group becomes empty and no request is left waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROTOCOLS = (
 
 
 class Client:
-    """Does roughly what clients do, and now and then something else."""
+    """Behaves like a typical client, with occasional deviations."""
 
     def __init__(self, world: World, name: str, instance: str | None) -> None:
         self.world = world
@@ -74,7 +74,7 @@ class Client:
         elif result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             self.member_id = ""
         if not result.error:
-            # A generation that was never stored is lost with its coordinator, and its number used again.
+            # A generation that was not stored is lost with its coordinator, and its number is used again.
             assert result.generation_id >= self.generation_id or self.joined_at is not self.world.coordinator
             self.joined_at = self.world.coordinator
             self.generation_id = result.generation_id
@@ -94,7 +94,7 @@ class Client:
         )
 
         def synced(result: SyncResult) -> None:
-            # Nobody is ever given what was meant for somebody else, or for another generation.
+            # A member never receives the assignment of a different member or generation.
             if not result.error and result.assignment:
                 assigned_generation, _, _ = result.assignment.partition(b"/")
                 assert int(assigned_generation) == generation_id
@@ -176,7 +176,9 @@ class World:
         self.log.commit(self.random.choice((ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)))
 
     def restart(self) -> None:
-        """The old coordinator answers everyone; the new one knows what is in the log."""
+        """Restart the coordinator: the old one responds to all waiting requests, and the new one loads the
+        log.
+        """
         self.release()
         self.coordinator.close()
         assert self.unanswered == 0
@@ -212,7 +214,7 @@ def test_every_request_from_random_clients_gets_one_response(seed: int) -> None:
     for _ in range(STEPS):
         world.step()
         world.check()
-    # Silence: everything that waits comes to its end by itself.
+    # Stop all clients: all waiting requests must complete.
     world.log.hold, world.log.refuse = False, None
     world.release()
     world.coordinator.scheduler.advance(1_000_000)
@@ -220,7 +222,7 @@ def test_every_request_from_random_clients_gets_one_response(seed: int) -> None:
     assert world.unanswered == 0
     _, group = world.coordinator.describe_group("g")
     assert group is None or group.state is EMPTY
-    # And a coordinator that reads the log knows all that was acknowledged.
+    # A new coordinator that loads the log has all acknowledged offsets.
     successor = Coordinator(world.log, load=True, **world.settings)
     for partition, offset in world.acknowledged.items():
         _, fetched = successor.fetch_offsets("g", [partition], require_stable=False)

@@ -1,7 +1,7 @@
-"""What a group does, told by the transcripts in tests/transcripts/groups.
+"""The behaviour of a group, documented by the transcripts in tests/transcripts/groups.
 
-After a change that is meant, KAFKA_COMPAT_REWRITE_TRANSCRIPTS=1 writes down what happens now, for `git diff`
-to show.
+After an intended change, set KAFKA_COMPAT_REWRITE_TRANSCRIPTS=1 to update the transcripts, and review them
+with `git diff`.
 """
 
 from __future__ import annotations

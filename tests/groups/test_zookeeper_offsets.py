@@ -1,4 +1,4 @@
-"""Offsets of Kafka's oldest clients (OffsetCommit and OffsetFetch version 0) in the store of a cluster."""
+"""OffsetCommit and OffsetFetch version 0, which store offsets in the metadata store of a cluster."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""Plays transcripts of one group: commands in, everything the machine does out, as text that a person can
-check.
+"""Plays transcripts of one group: the input is commands, and the output is everything that the state machine
+does, as readable text.
 
-A transcript is blocks of commands, `----`, and what came of them, set apart by empty lines; `#` starts a
-comment.
+A transcript consists of blocks separated by empty lines. Each block contains commands, `----`, and their
+outcome. `#` starts a comment.
 
-    group delay=0 max=3 session=6000..1800000 metadata=4096 retention=60000 join A [id=ID] [instance=I]
-    [protocols=range:topic1,sticky:topic1] [session=10000] [rebalance=60000] [v=9] [reason=…] sync A [gen=N]
-    [id=ID] [instance=I] [type=T] [protocol=P] [assign=A:a,B:b] heartbeat A [gen=N] [id=ID] [instance=I]
-    leave A B [reason=…]            leave instance=I commit A topic-0=5 [gen=N] [expire=T]    commit -
-    topic-0=5 fetch topic-0 …                 delete-offsets topic-0 …      forget topic-0 … delete
-    expire            describe advance 3000                    hold         release [ERROR] restart
-    unload
+    group delay=0 max=3 session=6000..1800000 metadata=4096 retention=60000
+    join A [id=ID] [instance=I] [protocols=range:topic1,sticky:topic1] [session=10000] [rebalance=60000]
+           [v=9] [reason=…]
+    sync A [gen=N] [id=ID] [instance=I] [type=T] [protocol=P] [assign=A:a,B:b]
+    heartbeat A [gen=N] [id=ID] [instance=I]
+    leave A B [reason=…]                  leave instance=I
+    commit A topic-0=5 [gen=N] [expire=T]  commit - topic-0=5
+    fetch topic-0 …      delete-offsets topic-0 …      forget topic-0 …
+    delete      expire      describe      advance 3000
+    hold      release [ERROR]      restart      unload
 
-Names (A, B) are clients; the machine gives member ids A-1, A-2, … and a client goes on with the last id it
-was given, and with the generation it last joined. Timers that are due at once fire after each command;
-`hold` keeps writes from being committed until `release`; `restart` replays the records, through their bytes,
-into a new machine.
+Names (A, B) are clients. The machine assigns member ids A-1, A-2, …, and a client continues with its last id
+and the generation that it last joined. Timers that are due immediately fire after each command. `hold` delays
+the commit of writes until `release`. `restart` encodes the records and replays them into a new machine.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ START_MS = 1_000_000
 
 
 def subscription(topics: Iterable[str]) -> bytes:
-    """A consumer's metadata as clients send it (version 0, no user data)."""
+    """Return a consumer's metadata as clients send it (version 0, no user data)."""
     names = [topic.encode() for topic in topics]
     body = b"".join(len(name).to_bytes(2, "big") + name for name in names)
     return b"\0\0" + len(names).to_bytes(4, "big") + body + b"\xff\xff\xff\xff"
@@ -63,7 +65,7 @@ class _Client:
 
 @dataclass
 class Player:
-    """One group on a clock that moves only by `advance`."""
+    """A group whose clock moves only with `advance`."""
 
     lines: list[str] = field(default_factory=list)
     settings: GroupSettings = field(default_factory=GroupSettings)
@@ -84,7 +86,7 @@ class Player:
         return Now(self.now_ms - START_MS, self.now_ms)
 
     def play(self, block: str) -> str:
-        """The outcome of a block of commands."""
+        """Run a block of commands, and return its outcome."""
         self.lines = []
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
@@ -285,7 +287,7 @@ class Player:
     def _unload(self) -> None:
         self._run(self.group.unload())
 
-    # What the machine did
+    # Output of the machine
 
     def _run(self, out: Output) -> None:
         for note in out.notes:

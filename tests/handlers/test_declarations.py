@@ -1,4 +1,4 @@
-"""Handlers declare their APIs and versions; the table that a broker starts with says the same."""
+"""Handlers' declarations of APIs and versions: they match the table that the broker loads at startup."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_a_handler_is_named_after_its_api() -> None:
 
         @handler(0, 1)
         def fetches() -> None:
-            """Its name is no API's."""
+            """The function name does not match an API."""
 
 
 def test_a_broker_starts_without_importing_its_handlers() -> None:
-    """All of them take longer to import than the rest of the broker takes to start."""
+    """Importing all handlers takes longer than the rest of startup."""
     program = (
         "import sys, kafka_compat.broker\n"
         "print(*(name for name in sys.modules if name.startswith('kafka_compat.handlers.')))"

@@ -1,4 +1,4 @@
-"""Handlers see of a broker what their type says, so a test hands in just that."""
+"""Handlers depend only on the services declared in their types, so tests can pass just those."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def brokers_offer_everything(broker: BrokerServices) -> Services:
-    """Never called: the type checker says whether a broker has what handlers ask for."""
+    """Let the type checker verify that a broker provides all services that handlers need. Never called."""
     return broker
 
 
 class Groups:
-    """All that Heartbeat needs."""
+    """The only service that Heartbeat needs."""
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None

@@ -20,13 +20,13 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Workload ADDRESS TOPIC KEYS PROCESSES OPERATIONS SEED: transactions of up to four sends and polls by several
- * processes, one line for each operation:
+ * Workload ADDRESS TOPIC KEYS PROCESSES OPERATIONS SEED: runs transactions of up to four sends and polls in several
+ * processes, and prints one line for each operation:
  *
  * <pre>PROCESS TYPE BEGIN_NS END_NS [s KEY VALUE OFFSET | p COUNT (KEY VALUE OFFSET)* | a COUNT KEY*]*</pre>
  *
- * A key is a partition; few are in use at a time, and each for 1,024 writes. TYPE is ok, fail or info. Process
- * numbers rise when a client is given up for a new one. At the end `drain` reads everything from the start.
+ * A key is a partition. Few keys are in use at a time, each for 1,024 writes. TYPE is ok, fail or info. When a
+ * client is replaced, its process gets a new, higher number. At the end, `drain` reads everything from the start.
  */
 public class Workload {
     private static final int ACTIVE_KEYS = 4;
@@ -82,7 +82,7 @@ public class Workload {
         }
     }
 
-    /** One process: a producer, and a consumer of keys that it chooses. */
+    /** One process: a producer, and a consumer of the keys that it chooses. */
     private class Client implements AutoCloseable {
         private final int process = nextProcess.incrementAndGet();
         private final Random random;
@@ -162,7 +162,7 @@ public class Workload {
             tell(process + " " + type + " " + begin + " " + System.nanoTime() + text);
         }
 
-        /** After an error: abort, or give the client up where nobody knows what became of the commit. */
+        /** After an error, abort the transaction, or replace the client if the outcome of the commit is unknown. */
         private String undo(boolean decided) {
             if (decided) {
                 goesOn = false;
@@ -172,7 +172,7 @@ public class Workload {
                 producer.abortTransaction();
                 return "fail";
             } catch (RuntimeException error) {
-                // The next producer of the id aborts it, or its timeout does: it was never decided to commit.
+                // The next producer of the id or the timeout aborts the transaction, because no commit was requested.
                 goesOn = false;
                 return "fail";
             }
@@ -249,7 +249,7 @@ public class Workload {
         }
     }
 
-    /** A record on its way; its offset is known once it is acknowledged. */
+    /** A record in flight. Its offset is known once it is acknowledged. */
     private record Sent(int key, int value, Future<RecordMetadata> answer) {
         @Override
         public String toString() {
@@ -291,7 +291,7 @@ public class Workload {
             for (int key = 0; key < keys; key++) {
                 partitions.add(new TopicPartition(topic, key));
             }
-            // Also what is behind transactions that their timeout has yet to abort.
+            // Include records after transactions that are not yet aborted by their timeout.
             Map<TopicPartition, Long> ends;
             try (KafkaConsumer<byte[], String> all = newConsumer(address, "drain", "read_uncommitted")) {
                 ends = all.endOffsets(partitions, Duration.ofSeconds(60));

@@ -1,8 +1,8 @@
-"""What is wrong with a history of transactions: the checkers of Jepsen's Kafka workload, as definitions.
+"""Checkers for anomalies in a history of transactions, as defined by Jepsen's Kafka workload.
 
-A value is at an index of its key: the place of its offset among all offsets that hold a value, so that
-markers and aborted records leave no gaps. Kafka does not isolate the writes of transactions from each other:
-cycles of writes alone (G0), and records of others between two sends of one operation, are no anomalies.
+The index of a value is the rank of its offset among all offsets of its key that hold values, so that markers
+and aborted records leave no gaps. Kafka does not isolate the writes of transactions from each other: cycles
+of writes alone (G0), and records of others between two sends of one operation, are not anomalies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Value = tuple[int, int]
 
 
 class History:
-    """What several checkers look at."""
+    """Indexes of a history that several checkers use."""
 
     def __init__(self, operations: list[Operation]) -> None:
         self.operations = operations
@@ -45,21 +45,21 @@ class History:
                     self.indexes[key, value].append(index)
 
     def committed(self, operation: Operation) -> bool:
-        """It happened: it says so, or somebody has read what it wrote."""
+        """Return whether the operation happened: it was acknowledged, or a process read its writes."""
         return operation.type == "ok" or (
             operation.type == "info"
             and any((sent.key, sent.value) in self.readers for sent in operation.sends)
         )
 
     def delta(self, first: Read | Send, second: Read | Send) -> int:
-        """How far the second is behind the first; 1, as if it were next, where one of them is unknown."""
+        """Return the distance from the first to the second in their key, or 1 if either is unknown."""
         one = self.indexes.get((first.key, first.value))
         two = self.indexes.get((second.key, second.value))
         return two[0] - one[0] if one and two else 1
 
 
 def anomalies(operations: list[Operation]) -> dict[str, list[str]]:
-    """By checker; empty when nothing is wrong."""
+    """Return the anomalies by checker, or an empty dict if there are none."""
     history = History(operations)
     found = {name: list(checker(history)) for name, checker in CHECKERS.items()}
     return {name: problems for name, problems in found.items() if problems}
@@ -172,7 +172,7 @@ def phantoms(history: History) -> Iterator[str]:
 
 
 def cycles(history: History) -> Iterator[str]:
-    """G1c: information that flows in a circle, over reads (wr), a process's order, and real time."""
+    """G1c: cycles in the flow of information, through reads (wr), the order of a process, and real time."""
     happened = [operation for operation in history.operations if history.committed(operation)]
     edges: dict[object, list[object]] = defaultdict(list)
     for value, readers in history.readers.items():
@@ -184,7 +184,8 @@ def cycles(history: History) -> Iterator[str]:
         if operation.process in by_process:
             edges[by_process[operation.process]].append(operation)
         by_process[operation.process] = operation
-    # Real time as a chain of moments: an end leads to its moment, and a moment to what begins after it.
+    # Represent real time as a chain of moments: the end of an operation precedes its moment, and a moment
+    # precedes all operations that begin after it.
     events = sorted(
         [(operation.end, 1, number) for number, operation in enumerate(happened) if operation.type == "ok"]
         + [(operation.begin, 0, number) for number, operation in enumerate(happened)]
@@ -203,8 +204,8 @@ def cycles(history: History) -> Iterator[str]:
 
 
 def _circles(edges: dict[object, list[object]]) -> Iterator[list[object]]:
-    """What is left of a graph when everything that nothing left leads to is taken away, and what leads to
-    nothing: the circles, and what is between them.
+    """Repeatedly remove nodes without predecessors or without successors from a graph, and return the rest:
+    the cycles and the paths between them.
     """
     incoming: dict[object, int] = defaultdict(int)
     for targets in edges.values():
@@ -229,7 +230,7 @@ def _circles(edges: dict[object, list[object]]) -> Iterator[list[object]]:
 
 
 def sets(history: History) -> Iterator[str]:
-    """The streaming checker of long runs: offsets against what was acknowledged before."""
+    """The streaming checker for long runs compares offsets with earlier acknowledgements."""
     for key in history.log:
         writes = [
             (operation, sent)
@@ -246,8 +247,8 @@ def sets(history: History) -> Iterator[str]:
 
 
 def _offsets_rise(key: int, writes: Iterable[tuple[Operation, Send]]) -> Iterator[str]:
-    """A write's offset is above all that were acknowledged when its operation began; each offset is given
-    once.
+    """The offset of a write is above all offsets acknowledged before its operation began, and each offset
+    occurs once.
     """
     given: dict[int, int] = {}
     moments: list[tuple[int, int, int]] = []
@@ -267,7 +268,7 @@ def _offsets_rise(key: int, writes: Iterable[tuple[Operation, Send]]) -> Iterato
 
 
 def rereads(history: History) -> Iterator[str]:
-    """Of one key, the offsets that one operation polls rise."""
+    """The offsets that one operation polls for a key must increase."""
     for operation in history.operations:
         last: dict[int, Read] = {}
         for read in operation.reads:

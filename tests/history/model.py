@@ -1,4 +1,4 @@
-"""A history: what each process did and when, as Workload.java tells it."""
+"""A history of the operations of all processes with their times, as written by Workload.java."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNKNOWN = -1
 
 
 class Send(NamedTuple):
-    """A record of a key; the offset is -1 while unknown. Values are unique within their key."""
+    """A record of a key. The offset is -1 while unknown. Values are unique within their key."""
 
     key: int
     value: int
@@ -18,7 +18,7 @@ class Send(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A record that a poll brought."""
+    """A record that a poll returned."""
 
     key: int
     value: int
@@ -29,7 +29,7 @@ Poll = tuple[Read, ...]
 
 
 class Assign(NamedTuple):
-    """From now on the process reads these keys."""
+    """Assigns these keys to the process for later reads."""
 
     keys: frozenset[int]
 
@@ -39,7 +39,7 @@ Step = Send | Poll | Assign
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """`info`: nobody knows whether it happened. Times in ns of one clock."""
+    """An operation. The type `info` means that its outcome is unknown. Times are in ns on one clock."""
 
     process: int
     type: Literal["ok", "fail", "info"]
@@ -62,7 +62,7 @@ class Operation:
 
 
 def parse(lines: Iterable[str]) -> list[Operation]:
-    """Operations in the order in which they ended."""
+    """Return the operations in the order in which they ended."""
     return [_parse(line.split()) for line in lines if line.strip()]
 
 

@@ -1,5 +1,5 @@
-"""Every checker catches its anomaly, planted into a history without one, and nothing else complains of a good
-one.
+"""The checkers of transaction histories: each detects its anomaly in an otherwise valid history, and none
+reports a valid history.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_a_cycle_through_real_time_order_is_detected() -> None:
 
 
 def test_overlapping_writes_are_not_an_anomaly() -> None:
-    """G0 is what Kafka allows."""
+    """Kafka allows overlapping writes (G0)."""
     lines = [
         "1 ok 0 10 s 0 1 0 s 1 1 2",
         "2 ok 0 10 s 1 2 0 s 0 2 2",

@@ -1,5 +1,5 @@
-"""Transactions of Java 4.1.0 (transaction.version 2) on three brokers that are killed, paused and cut off,
-and what every checker says of their history. A short run every day, 30,000 operations with `--campaign`.
+"""Transactions of Java 4.1.0 (transaction.version 2) on three brokers that are killed, paused and
+partitioned: no checker finds an anomaly. Normal runs are short; `--campaign` runs 30,000 operations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def namespaces() -> None:
 
 
 class Faults:
-    """One fault at a time, to a broker that something depends on; after each the cluster recovers."""
+    """Injects one fault at a time into a broker that the workload depends on. The cluster recovers after
+    each.
+    """
 
     def __init__(self, cluster: PartitionedCluster, seed: int) -> None:
         self._cluster = cluster
@@ -64,12 +66,12 @@ class Faults:
         self._cluster.wait_for(
             next(number for number in BROKER_IDS if number != victim),
             lambda states: bool(states) and all(len(state.isr) == 3 for state in states.values()),
-            "all in sync after a fault",
+            "all replicas in sync after a fault",
             60,
         )
 
     def _victim(self) -> int:
-        """The leader of a partition that matters: data, coordinators of transactions, of groups."""
+        """Return the leader of a data partition, or the coordinator of transactions or groups."""
         states = self._cluster.states(self._random.choice(BROKER_IDS))
         process = f"process-{self._random.randrange(PROCESSES)}"
         partition = self._random.choice(
@@ -89,13 +91,13 @@ class Faults:
 
     def cut_off(self, victim: int) -> None:
         self._cluster.network.unplug(host_of(victim))
-        time.sleep(4)  # the cut lasts for this time
+        time.sleep(4)  # the network stays partitioned for this time
         self._cluster.network.heal()
 
     def cut_from_brokers(self, victim: int) -> None:
         others = [host_of(number) for number in BROKER_IDS if number != victim]
         self._cluster.network.cut(host_of(victim), others)
-        time.sleep(4)  # the cut lasts for this time
+        time.sleep(4)  # the network stays partitioned for this time
         self._cluster.network.heal()
 
 
@@ -153,7 +155,7 @@ def run(directory: Path, operations: int, faults: int) -> tuple[list[Operation],
                     and sum(planned.done.values()) < faults
                 ):
                     planned.next()
-                time.sleep(0.2)  # interval of polling the history
+                time.sleep(0.2)  # polling interval of the history
             assert process.returncode == 0, errors_file.read_text()[-3000:]
     return parse(history_file.read_text().splitlines()), planned.done
 
@@ -169,4 +171,4 @@ def test_the_history_of_transactions_has_no_anomalies(tmp_path: Path) -> None:
     assert sum(done.values()) == faults
     assert len(history) >= operations
     assert kinds["ok"] > operations // 2
-    print(f"{summary}: nothing found by {len(CHECKERS)} checkers")
+    print(f"{summary}: no anomalies found by {len(CHECKERS)} checkers")

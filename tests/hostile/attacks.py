@@ -1,6 +1,6 @@
-"""The attacks: each is made ready first, then carried out beside a bystander.
+"""Attacks on a broker: each is prepared first, and then run while a bystander measures the broker.
 
-A `Single` is one request, however large; a `Flood` is many requests or many connections.
+A `Single` is one request of any size; a `Flood` consists of many requests or connections.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Strike = Callable[[], None]
 
 @dataclass(frozen=True)
 class Attack:
-    """`prepare(port)` makes it ready; what it returns is carried out. `everyday`: in the short form, too.
+    """`prepare(port)` returns the function that runs the attack. `everyday` attacks also run in normal test
+    runs.
 
-    `leaves_work`: genuine Kafka goes on with it for minutes, so that the next attack gets a fresh one.
+    With `leaves_work`, Apache Kafka processes the attack for minutes, so the next attack uses a new broker.
     """
 
     name: str
@@ -64,7 +65,7 @@ def small_records(count: int, compression: CompressionType = CompressionType.GZI
 
 
 def filled_topic(port: int, partitions: int, batch: bytes, times: int = 1) -> str:
-    """A topic with the same batches in every partition."""
+    """Create a topic with the same batches in every partition."""
     topic = fresh("filled")
     make_topic(port, topic, partitions, max_message_bytes="20000000")
     for index in range(partitions):

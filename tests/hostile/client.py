@@ -1,4 +1,4 @@
-"""What a hostile client does: frames as bytes, sent without regard for anybody."""
+"""A hostile client, which sends raw frames without regard for the broker's state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.wire import Plain, encode
 
 ANSWER_S = 120.0
 LINGER_S = 3.0
-"""How long connections that only wait stay."""
+"""How long idle connections stay open."""
 
 
 def connect(port: int, timeout_s: float = ANSWER_S) -> socket.socket:
@@ -25,7 +25,7 @@ def request(api_key: ApiKey, version: int, fields: Plain) -> bytes:
 
 
 def ask(port: int, frame: bytes) -> None:
-    """Send one request and take its answer, or the end of the connection."""
+    """Send one request, and read the response or the end of the connection."""
     with connect(port) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(frame)
@@ -33,7 +33,7 @@ def ask(port: int, frame: bytes) -> None:
 
 
 def take_answer(connection: socket.socket) -> int:
-    """The size of the next answer; -1 when the connection ended."""
+    """Return the size of the next response, or -1 if the connection was closed."""
     try:
         start = connection.recv(4, socket.MSG_WAITALL)
         if len(start) < 4:
@@ -50,14 +50,14 @@ def take_answer(connection: socket.socket) -> int:
 
 
 def open_and_send(port: int, count: int, data: bytes, linger_s: float = LINGER_S) -> None:
-    """So many connections that each send the same bytes, stay for a while, and read nothing."""
+    """Open `count` connections that each send the same data, stay open for `linger_s`, and read nothing."""
     connections = []
     try:
         for _ in range(count):
             try:
                 connection = connect(port, 5)
             except OSError:
-                # Refused, as a broker may.
+                # The broker may reject the connection.
                 continue
             connections.append(connection)
             with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ def open_and_send(port: int, count: int, data: bytes, linger_s: float = LINGER_S
 
 
 def pour(port: int, frames: Sequence[bytes], seconds: float = 5.0) -> None:
-    """Send frames without reading an answer, for as long as the broker takes them, at most `seconds`."""
+    """Send frames without reading responses while the broker accepts them, for at most `seconds`."""
     data = memoryview(b"".join(frames))
     with connect(port) as connection:
         connection.setblocking(False)
@@ -78,14 +78,14 @@ def pour(port: int, frames: Sequence[bytes], seconds: float = 5.0) -> None:
             try:
                 data = data[connection.send(data) :]
             except BlockingIOError:
-                time.sleep(0.01)  # interval of polling: the broker does not read now
+                time.sleep(0.01)  # polling interval: the broker has stopped reading
             except ConnectionError:
                 return
         time.sleep(max(min(end_s - time.monotonic(), 1.0), 0))  # the connection stays open for this time
 
 
 def pour_on_many(port: int, connections: int, frames: Sequence[bytes], seconds: float = 5.0) -> None:
-    """As `pour`, on so many connections at once."""
+    """Send frames like `pour`, on several connections at once."""
     data = b"".join(frames)
     opened: dict[socket.socket, memoryview] = {}
     try:
@@ -105,7 +105,7 @@ def pour_on_many(port: int, connections: int, frames: Sequence[bytes], seconds: 
                 except ConnectionError:
                     opened[connection] = memoryview(b"")
             if not moved:
-                time.sleep(0.01)  # interval of polling: the broker does not read now
+                time.sleep(0.01)  # polling interval: the broker has stopped reading
         time.sleep(1.0)  # the connections stay open for this time
     finally:
         for connection in opened:

@@ -1,4 +1,4 @@
-"""Attacks of many requests, or of many connections."""
+"""Attacks that consist of many requests or connections."""
 
 from __future__ import annotations
 
@@ -213,4 +213,4 @@ FLOODS = (
         2000,
     ),
 )
-"""Many requests or connections each."""
+"""All attacks of this module."""

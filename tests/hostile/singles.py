@@ -1,4 +1,4 @@
-"""Attacks of one request each."""
+"""Attacks that consist of one request each."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _single(name: str, key: ApiKey, version: int, fields: Callable[[], Plain], *
 def _by_topic(
     items: str, partitions: str, one: Callable[[int], Any], count: int = MANY
 ) -> Callable[[], Plain]:
-    """`count` partitions of one topic, in the fields of those names."""
+    """Return `count` partitions of one topic, in fields with the given names."""
     return lambda: {items: [{"name": "absent", partitions: [one(number) for number in range(count)]}]}
 
 
 def bomb(size_bytes: int) -> bytes:
-    """A batch of one record of zeros, which gzip makes a thousand times smaller."""
+    """Return a batch with one record of zeros, which gzip compresses about a thousandfold."""
     return build_batch(
         [Record(timestamp=1_790_000_000_000, value=bytes(size_bytes))], compression=CompressionType.GZIP
     )
@@ -130,7 +130,7 @@ def _wrong_count() -> bytes:
 
 
 def _nested_gzip() -> bytes:
-    """A batch whose compressed part is gzip of gzip, many times."""
+    """Return a batch whose records are compressed with gzip many times over."""
     batch = bytearray(small_records(10))
     data = bytes(MIB)
     for _ in range(20):
@@ -454,4 +454,4 @@ SINGLES = (
         lambda: framed(header(18, 3) + b"\x00" + b"\xff" * 5_000_000),
     ),
 )
-"""One request each."""
+"""All attacks of this module."""

@@ -1,8 +1,8 @@
-"""Clients that mean harm, with a bystander beside: it is served meanwhile, memory stays within bounds, no
-traceback is logged, and the broker lives.
+"""Hostile clients: a bystander is served during each attack, memory stays bounded, no traceback is logged,
+and the broker survives.
 
-`--campaign` carries out every attack, also against genuine Kafka 3.9.1, whose figure counts where it is the
-larger one, and prints a table.
+`--campaign` runs every attack, also against Apache Kafka 3.9.1, and prints a table. If Apache Kafka's stall
+is longer than the limit, it is used as the limit.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from tests.support.bystander import Bystander
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 STALL_MS_MAX = {False: 50.0, True: 250.0}
-"""By whether it is a flood."""
+"""The longest permitted stall, by whether the attack is a flood."""
 EVERYDAY_STALL_MS_MAX = 250.0
-"""Of either kind. Beside other tests the short form looks for stalls that grow with the attack;
-the campaign, on a machine of its own and beside genuine Kafka, holds the limits above.
+"""The longest permitted stall of either kind in normal runs, which share the machine with other tests and
+only look for stalls that grow with the attack. Campaigns, on a dedicated machine and compared with Apache
+Kafka, apply the limits above.
 """
 MEMORY_BYTES_MAX = 512 * 1024 * 1024
 TRIES = 3
-"""A stall that the machine made does not come again; the broker's does."""
+"""A stall caused by the machine does not recur; one caused by the broker does."""
 LOW_LIMIT = 256
 _SETTINGS = {"group.initial.rebalance.delay.ms": "3000", "offsets.topic.num.partitions": "3"}
 _ATTACKS = (*SINGLES, *FLOODS)
@@ -46,7 +47,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
 
 
 class Victims:
-    """Genuine Kafka, a fresh one after every attack that keeps it busy."""
+    """Apache Kafka brokers. A new one is started after every attack that keeps the previous one busy."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -54,7 +55,7 @@ class Victims:
         self._server: GenuineKafka | None = None
 
     def stall_ms(self, attack: Attack) -> float:
-        """The worst that a bystander of genuine Kafka waited."""
+        """Return the longest time that a bystander of Apache Kafka waited."""
         if self._server is None or not self._server.running:
             self._count += 1
             self._server = GenuineKafka(self._directory / str(self._count), _SETTINGS)
@@ -117,7 +118,7 @@ def test_exhausted_descriptors_affect_only_new_connections(name: str, tmp_path: 
     attack = next(found for found in _ATTACKS if found.name == name)
     stall_ms = min(_stalls(attack, broker, 250.0))
     assert stall_ms <= 250.0
-    # It takes newcomers again, and topics where there is room for them.
+    # The broker accepts new connections, and after a restart also new topics.
     frame = request(ApiKey.METADATA, 1, {"topics": []})
     ask(broker.port, frame)
     assert broker.running
@@ -130,7 +131,7 @@ def test_exhausted_descriptors_affect_only_new_connections(name: str, tmp_path: 
 
 
 def _stalls(attack: Attack, server: Server, enough_ms: float) -> Iterator[float]:
-    """The worst stall of each try, until one is good enough."""
+    """Yield the longest stall of each try, until one is below `enough_ms`."""
     for _ in range(TRIES):
         stall_ms = _stall(attack, server)
         yield stall_ms
@@ -139,7 +140,7 @@ def _stalls(attack: Attack, server: Server, enough_ms: float) -> Iterator[float]
 
 
 def _stall(attack: Attack, server: Server) -> float:
-    """The worst that a bystander waited while the attack was carried out."""
+    """Return the longest time that a bystander waited during the attack."""
     strike = attack.prepare(server.port)
     failures: list[BaseException] = []
 
@@ -147,15 +148,15 @@ def _stall(attack: Attack, server: Server) -> float:
         try:
             strike()
         except OSError:
-            # The broker closed the connection: its good right.
+            # The broker may close the connection.
             pass
         except BaseException as error:
             failures.append(error)
 
-    # Genuine Kafka serves in other threads than its main one.
+    # Apache Kafka serves requests in threads other than its main thread.
     pid = server.pid if isinstance(server, KafkaCompatBroker) else 0
     with Bystander(server.port, pid) as bystander:
-        # In a thread of its own, so that the bystander ends when the attack hangs.
+        # Run the attack in a thread, so that the bystander ends even if the attack hangs.
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         thread.join(200)
@@ -169,4 +170,4 @@ def _peak_bytes(server: Server) -> int:
     for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError("no VmHWM")
+    raise AssertionError("/proc has no VmHWM for the broker")

@@ -1,4 +1,6 @@
-"""Who may ask over HTTP: nobody by way of a browser, nobody on another machine without the token."""
+"""Access to the HTTP listener: requests from other sites' pages are rejected, and remote clients need the
+token.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ def test_requests_from_the_web_console_itself_are_allowed(headers: dict[str, str
     assert CLOSED.refusal(given, for_browsers=True, has_session=True) is None
     without = CLOSED.refusal(given, for_browsers=True)
     assert without is not None and without.status == 401
-    # A session is not the token.
+    # A session does not replace the token outside of the web console.
     elsewhere = CLOSED.refusal(given, has_session=True)
     assert elsewhere is not None and elsewhere.status == 401
 

@@ -1,4 +1,4 @@
-"""Long answers are written in parts, and are what json.dumps makes of them."""
+"""Long JSON responses, which are encoded in chunks and equal the output of json.dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP listener of a broker: its settings, what it answers to what it does not know, its end."""
+"""The HTTP listener of a broker: settings, responses to unknown requests, and shutdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATH = "/control/v1/time"
 def ask(
     port: int, method: str, path: str, body: str | bytes | None = None, **headers: str
 ) -> tuple[int, str, Any]:
-    """Status, type and JSON of the answer."""
+    """Return the status, content type and JSON of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request(method, path, body, headers)
@@ -150,11 +150,15 @@ def test_an_address_in_use_aborts_startup() -> None:
             KafkaBroker({"kafka.compat.http.listener": f"http://127.0.0.1:{port}"}).start()
 
 
-def test_the_control_api_is_off_by_default(tmp_path: Path) -> None:
+def test_paths_of_disabled_parts_tell_how_to_enable_them(tmp_path: Path) -> None:
     port = free_port()
     broker = KafkaCompatBroker(tmp_path, {"kafka.compat.http.listener": f"http://127.0.0.1:{port}"})
     broker.start()
     try:
-        assert ask(port, "GET", PATH)[0] == 404
+        status, _, told = ask(port, "POST", PATH, '{"advance_ms": 1}')
+        assert status == 404 and told["detail"].endswith("set kafka.compat.control.enable=true")
+        status, _, told = ask(port, "GET", "/ui/overview")
+        assert status == 404 and told["detail"].endswith("set kafka.compat.http.page.enable=true")
+        assert ask(port, "GET", "/nowhere")[2]["detail"] == "GET /nowhere: Not Found"
     finally:
         broker.stop()

@@ -1,4 +1,4 @@
-"""What can be asked is told to tools and to people, by the routes themselves."""
+"""The OpenAPI document and the page of the HTTP API, both generated from the routes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_document_describes_paths_parameters_and_bodies() -> None:
 
 
 class Reader(HTMLParser):
-    """Texts of a page, and what it would load."""
+    """Collects the texts of an HTML page, and the resources that it would load."""
 
     def __init__(self) -> None:
         super().__init__()

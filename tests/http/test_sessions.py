@@ -1,4 +1,4 @@
-"""Sessions of browsers: bounded in number and in time."""
+"""Browser sessions, which are limited in number and duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are sent while they are made."""
+"""Streamed responses, which are sent while they are generated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_response_that_fails_midway_is_detected_as_incomplete(
         for number in range(3):
             yield b"piece %d\n" % number
         if fails:
-            raise RuntimeError("on its way")
+            raise RuntimeError("failed midway")
 
     async def whole(call: Call) -> Answer:
         return Stream(pieces(fails=False), "text/plain; charset=utf-8")

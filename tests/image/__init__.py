@@ -1,1 +1,1 @@
-"""The container image: its scripts without Docker, and, by scripts/image-test, the image itself."""
+"""The container image: its scripts without Docker, and with scripts/image-test the image itself."""

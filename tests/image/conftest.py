@@ -1,4 +1,4 @@
-"""The image under test, which scripts/image-test names; without it what needs Docker is skipped."""
+"""The image under test, which scripts/image-test names. Without it, tests that need Docker are skipped."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tests.compose.docker import docker
 
 @pytest.fixture(scope="session")
 def image() -> Iterator[str]:
-    """The name of the image, with a tag of the kind that testcontainers' modules take for a version of
-    Confluent's. It goes after the tests."""
+    """The name of the image. Its tag looks like a version of Confluent's image, which Testcontainers' modules
+    require. The tag is removed after the tests.
+    """
     built = os.environ.get("KAFKA_COMPAT_TEST_IMAGE")
     if not built:
-        pytest.skip("scripts/image-test runs it, with Docker")
+        pytest.skip("needs Docker: run scripts/image-test")
     name = f"kafka-compat-image-test-{os.getpid()}:7.6.0"
     docker("tag", built, name)
     yield name

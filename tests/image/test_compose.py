@@ -1,4 +1,4 @@
-"""Compose files, of the shapes that people have for other images, with this one in their place."""
+"""Compose files written for other images, with this image in their place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent / "compose"
 
 
 class Project:
-    """One file's containers."""
+    """The containers of one compose file."""
 
     def __init__(self, file: str, image: str) -> None:
         self.name = f"kafka-compat-image-{secrets.token_hex(3)}"
@@ -31,7 +31,7 @@ class Project:
         self._environment = {**os.environ, "KAFKA_IMAGE": image, "KAFKA_PORT": str(self.port)}
 
     def compose(self, *arguments: str) -> str:
-        """What it printed. Raises DockerFailed."""
+        """Run `docker compose …`, and return its output. Raises DockerFailed."""
         done = subprocess.run(
             [*self._command, *arguments],
             cwd=HERE,
@@ -90,7 +90,7 @@ def test_the_compose_file_creates_its_topic_and_serves_the_host(
             return "flights" in topics and len(topics["flights"].partitions) == partitions
 
         try:
-            wait_until(has_topic, 60, "there is the topic", 0.2)
+            wait_until(has_topic, 60, "existence of the topic", 0.2)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{project.logs()}") from error
         address = {"bootstrap.servers": project.bootstrap}
@@ -107,7 +107,7 @@ def test_the_compose_file_creates_its_topic_and_serves_the_host(
 
 @pytest.mark.parametrize(("file", "partitions"), [("apache", 3), ("confluent", 3), ("bitnami", 3)])
 def test_data_survives_the_removal_of_the_containers(image: str, file: str, partitions: int) -> None:
-    """In the volume that the file mounts where the other image has its data."""
+    """The data is in the volume that the file mounts at the other image's data directory."""
     with up(file, image) as project:
         address = {"bootstrap.servers": project.bootstrap}
 
@@ -117,13 +117,13 @@ def test_data_survives_the_removal_of_the_containers(image: str, file: str, part
             except Exception:
                 return False
 
-        wait_until(has_topic, 60, "there is the topic", 0.2)
+        wait_until(has_topic, 60, "existence of the topic", 0.2)
         producer = Producer(address)
         producer.produce("flights", "EWR", partition=0)
         assert producer.flush(20) == 0
         project.compose("rm", "--stop", "--force")
         project.compose("up", "--detach")
-        wait_until(has_topic, 60, "there is the topic", 0.2)
+        wait_until(has_topic, 60, "existence of the topic", 0.2)
         consumer = Consumer({**address, "group.id": "readers", "auto.offset.reset": "earliest"})
         consumer.subscribe(["flights"])
         (message,) = consumer.consume(1, 30)

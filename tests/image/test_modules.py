@@ -1,4 +1,4 @@
-"""Testcontainers' own modules, unchanged, start this image, and what is produced is consumed."""
+"""Testcontainers' own modules, unchanged: they start this image, and produced records are consumed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PYTHON_MODULES = ("testcontainers==4.15.0", "confluent-kafka==2.16.1", "packagin
 
 
 def run(*command: str | Path, image: str, folder: Path = HERE) -> str:
-    """What the program printed; its exit code is 0."""
-    # The helper that removes what a test leaves is an image that cannot be had everywhere.
+    """Run the program, which must exit with 0, and return its output."""
+    # Testcontainers' cleanup container uses an image that is not available everywhere.
     environment = {**os.environ, "KAFKA_IMAGE": image, "TESTCONTAINERS_RYUK_DISABLED": "true"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=540)
     assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-6000:]}"
@@ -29,7 +29,7 @@ def run(*command: str | Path, image: str, folder: Path = HERE) -> str:
 
 @functools.cache
 def python() -> Path:
-    """A Python with testcontainers, whose dependencies are none of this project's."""
+    """A Python environment with testcontainers, whose dependencies this project does not have."""
     place = kafka_jars.cache_directory() / "testcontainers" / "-".join(PYTHON_MODULES)
     program = place / "bin" / "python"
     done = place / "done"
@@ -42,7 +42,7 @@ def python() -> Path:
 
 
 def needs(*programs: str) -> None:
-    """Skip the test where one of these is not on the PATH."""
+    """Skip the test if one of these programs is not on the PATH."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
@@ -71,7 +71,7 @@ def test_testcontainers_for_go_starts_the_image(image: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_testcontainers_for_java_starts_the_image(image: str, tmp_path: Path) -> None:
-    """And the JUnit 5 test of docs/testing.md."""
+    """The test also runs the JUnit 5 test of docs/testing.md."""
     needs("java", "mvn")
     shutil.copytree(HERE / "java", tmp_path, dirs_exist_ok=True)
     example = PAGE.read_text().partition("```java\n")[2].partition("```")[0]

@@ -1,4 +1,4 @@
-"""The examples of docs/image.md and docs/testing.md that need the image run as they stand."""
+"""Examples in docs/image.md and docs/testing.md that need the image, run unchanged."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ PROJECT = "kafka-compat-pages"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The page's examples in that language."""
+    """Return the code blocks of the page in the given language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
 def free(image: str) -> None:
-    """The examples publish Kafka's own port."""
+    """Skip the test if Kafka's port, which the examples publish, is in use."""
     try:
         socket.create_server(("127.0.0.1", 9092)).close()
     except OSError:
-        pytest.skip("something else listens on 127.0.0.1:9092")
+        pytest.skip("127.0.0.1:9092 is in use")
 
 
 @pytest.fixture
 def compose(tmp_path: Path) -> list[str]:
-    """The command, for a compose.yml in a folder of the test's own."""
+    """The command for a compose.yml in a new directory."""
     files = ["-f", f"{tmp_path}/compose.yml", "-f", str(NETWORK)]
     return [*compose_command(), "-p", PROJECT, *files]
 
 
 def run(*command: str) -> str:
-    """What it printed; its exit code is 0."""
+    """Run the command, which must exit with 0, and return its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def container(service: str) -> str:
-    """The id of the service's container."""
+    """Return the container id of a service."""
     return run(
         "docker", "ps", "--all", "--quiet", "--filter", f"name={PROJECT}.{service}", "--no-trunc"
     ).strip()
@@ -73,13 +73,15 @@ def test_the_compose_file_in_the_page_creates_its_topic(tmp_path: Path, compose:
         def made() -> bool:
             return "Created topic flights." in docker("logs", container("topics"))
 
-        wait_until(made, 60, "the topic is made", 0.2)
+        wait_until(made, 60, "creation of the topic", 0.2)
     finally:
         run(*compose, "down", "--volumes")
 
 
 def test_the_github_actions_service_container_runs_the_steps(tmp_path: Path, compose: list[str]) -> None:
-    """By what a runner makes of it: it starts the services, waits for their health, and runs the steps."""
+    """Like a GitHub Actions runner, the test starts the services, waits until they are healthy, and runs the
+    steps.
+    """
     (workflow,) = blocks("testing.md", "yaml")
     services = dedent(workflow.partition("    services:\n")[2].partition("    steps:\n")[0])
     steps = re.findall(r"^      - run: (.*)$", workflow, re.MULTILINE)
@@ -92,7 +94,7 @@ def test_the_github_actions_service_container_runs_the_steps(tmp_path: Path, com
         def healthy() -> bool:
             return docker("inspect", "--format", "{{.State.Health.Status}}", kafka).strip() == "healthy"
 
-        wait_until(healthy, 60, "the service is healthy", 0.2)
+        wait_until(healthy, 60, "health of the service", 0.2)
         told = [run("bash", "-ec", step.replace("${{ job.services.kafka.id }}", kafka)) for step in steps]
         assert "Topic: flights" in told[0]
         assert len(told) == 2

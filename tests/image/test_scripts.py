@@ -1,5 +1,6 @@
-"""The scripts of the image, in a folder in the place of `/`, with a program in the place of kafka-compat that
-tells how it was called."""
+"""The image's scripts, run in a directory in place of `/`, with a stub of kafka-compat that prints its
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ while :; do sleep 0.01; done
 
 
 class Root:
-    """The image's files in a folder."""
+    """A directory with the image's files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +45,7 @@ class Root:
         }
 
     def install(self) -> None:
-        """Do what the build of the image does."""
+        """Install the files like the image's build."""
         (self.folder / "programs").mkdir()
         (self.folder / "proc" / "self").mkdir(parents=True)
         broker = self.folder / "programs" / "kafka-compat"
@@ -64,11 +65,11 @@ class Root:
         )
 
     def run(self, *command: str, **environment: str) -> str:
-        """What it printed."""
+        """Run a command, and return its output."""
         return self.start(*command, **environment).communicate(timeout=20)[0]
 
     def container(self, *command: str, **environment: str) -> str:
-        """What a container prints that is started with that command."""
+        """Return the output of a container started with this command."""
         return self.run(f"{self.folder}/etc/kafka-compat/entrypoint", *command, **environment)
 
 
@@ -86,7 +87,7 @@ def root(installed: Path, tmp_path: Path) -> Root:
 
 
 def called(told: str) -> str:
-    """The arguments of kafka-compat."""
+    """Return the arguments passed to kafka-compat."""
     found = re.search(r"^called: (.*)$", told, re.MULTILINE)
     assert found, told
     return found[1]

@@ -1,4 +1,4 @@
-"""Data folders that genuine Kafka 3.9.1 wrote, with what it served from them."""
+"""Log directories written by Apache Kafka 3.9.1, with the content that it served from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.contents import read_contents, wait_until_led
-from tests.interop.genuine_directories import ALL_TOPICS, FEW_INTERNAL_PARTITIONS, GenuineFolders, is_cleaned
+from tests.interop.kafka_directories import ALL_TOPICS, FEW_INTERNAL_PARTITIONS, GenuineFolders, is_cleaned
 from tests.restart.client import new_producer_id, produce
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
@@ -19,7 +19,7 @@ from tests.support.servers import GenuineKafka, ZooKeeper
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """One ZooKeeper for all genuine brokers here; each has a root of its own in it."""
+    """A ZooKeeper for all Apache Kafka brokers of these tests. Each broker uses a different root."""
     server = ZooKeeper(tmp_path_factory.mktemp("zookeeper"))
     server.start()
     yield server
@@ -28,7 +28,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 @pytest.fixture(scope="session")
 def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> GenuineFolders:
-    """Genuine Kafka writes all sorts, is killed, started again, and stopped."""
+    """Directories in which Apache Kafka wrote all kinds of data before and after a kill, and then stopped."""
     directory = tmp_path_factory.mktemp("genuine")
     settings = {
         "broker.id": "7",
@@ -45,7 +45,7 @@ def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFacto
         producer = _write_sequence(server.address)
         dataset.create_topics(server.address, {"cleaned": (1, dataset.CLEANED)})
         dataset.write_superseded(server.address, "cleaned")
-        wait_until(lambda: is_cleaned(server.log_dir, "cleaned"), 30, "Kafka's cleaner is through")
+        wait_until(lambda: is_cleaned(server.log_dir, "cleaned"), 30, "completion of Kafka's log cleaner")
         server.kill()
         shutil.copytree(server.log_dir, directory / "killed")
         _forget_broker(zookeeper, "/writer", "7")
@@ -71,7 +71,7 @@ def _write_sequence(address: str) -> tuple[int, int]:
 
 
 def _forget_broker(zookeeper: ZooKeeper, root: str, broker_id: str) -> None:
-    """Delete what the killed broker's session still holds, rather than wait for its timeout."""
+    """Delete the ephemeral nodes of the killed broker's session instead of waiting for its timeout."""
     from kazoo.client import KazooClient
 
     client = KazooClient(zookeeper.address)

@@ -1,4 +1,4 @@
-"""All that clients can see of a broker's data, read by the same client whoever serves it, to be compared."""
+"""All of a broker's data that clients can see, read by the same client from any broker, for comparison."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Place = tuple[str, int]
 
 
 class Stored(NamedTuple):
-    """One record as a consumer gets it."""
+    """A record as a consumer receives it."""
 
     offset: int
     timestamp: tuple[int, int]
-    """(1 for CreateTime or 2 for LogAppendTime, ms)"""
+    """The timestamp type (1 for CreateTime or 2 for LogAppendTime), and the time in ms."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -31,25 +31,27 @@ class Stored(NamedTuple):
 
 @dataclass
 class Contents:
-    """What a broker holds."""
+    """The data of a broker."""
 
     cluster_id: str = ""
     topic_ids: dict[str, str] = field(default_factory=dict)
     ends: dict[Place, tuple[int, int]] = field(default_factory=dict)
-    """First offset and the one after the last, of each partition."""
+    """The start and end offset of each partition."""
     records: dict[Place, list[Stored]] = field(default_factory=dict)
     committed: dict[Place, list[Stored]] = field(default_factory=dict)
-    """The same for a read_committed consumer."""
+    """The records that a read_committed consumer receives, by partition."""
     by_time: dict[tuple[str, int, int], int] = field(default_factory=dict)
-    """The offset that was found for a topic, a partition and a timestamp."""
+    """The offset found for a topic, a partition and a timestamp."""
     groups: dict[str, dict[Place, tuple[int, str | None]]] = field(default_factory=dict)
-    """Committed offset and metadata of each group."""
+    """The committed offset and metadata of each group."""
 
 
 def read_contents(
     address: str, partitions: Mapping[str, int], groups: Sequence[str], times: Sequence[int] = ()
 ) -> Contents:
-    """Read topics (name: count of partitions) from end to end twice, and the groups' offsets."""
+    """Read all records of `topics` (partition counts by name) with both isolation levels, and the groups'
+    offsets.
+    """
     places = [(topic, index) for topic, count in partitions.items() for index in range(count)]
     wait_until_led(address, partitions)
     found = Contents(
@@ -70,7 +72,7 @@ def read_contents(
 
 
 def wait_until_led(address: str, partitions: Mapping[str, int]) -> None:
-    """Wait until every partition has a leader: a genuine broker says "started" before it leads."""
+    """Wait until every partition has a leader. Apache Kafka logs "started" before it leads any partition."""
     client = admin(address)
 
     def led() -> bool:
@@ -86,7 +88,7 @@ def wait_until_led(address: str, partitions: Mapping[str, int]) -> None:
 def read_records(
     address: str, places: Sequence[Place], isolation_level: str = "read_uncommitted"
 ) -> dict[Place, list[Stored]]:
-    """Every record from the first to the end of each partition."""
+    """Return all records of each partition."""
     consumer = _consumer(address, isolation_level)
     consumer.assign([TopicPartition(topic, index, _OFFSET_BEGINNING) for topic, index in places])
     found: dict[Place, list[Stored]] = {place: [] for place in places}
@@ -105,7 +107,7 @@ def read_records(
 
 
 def group_offsets(address: str, group: str) -> dict[Place, tuple[int, str | None]]:
-    """What a group has committed."""
+    """Return the committed offsets of a group."""
     client = admin(address)
     futures = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     answer = futures[group].result(30)
@@ -122,7 +124,7 @@ def cluster_id(address: str) -> str:
 
 
 def topic_ids(address: str, topics: list[str]) -> dict[str, str]:
-    """The id of each topic, as Kafka prints it."""
+    """Return the id of each topic, as Kafka prints it."""
     from confluent_kafka import TopicCollection
 
     client = admin(address)
@@ -131,7 +133,7 @@ def topic_ids(address: str, topics: list[str]) -> dict[str, str]:
 
 
 def differences(ours: Contents, theirs: Contents) -> list[str]:
-    """What two contents do not have in common, in words."""
+    """Return descriptions of the differences between two contents."""
     found = []
     for item in fields(Contents):
         left, right = getattr(ours, item.name), getattr(theirs, item.name)
@@ -146,7 +148,9 @@ def differences(ours: Contents, theirs: Contents) -> list[str]:
 
 
 def admin(address: str) -> AdminClient:
-    """An admin client without chatter. Hold it while its futures are awaited, for they end with it."""
+    """Return an admin client that does not log. Keep a reference while its futures are pending, because they
+    end with it.
+    """
     return AdminClient({"bootstrap.servers": address, **_CLIENT})
 
 

@@ -1,4 +1,4 @@
-"""One set of data with all that a folder can hold, written over the wire to whichever broker."""
+"""A data set with every kind of content that a log directory can have, written through any broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     "tombstones": (1, {"cleanup.policy": "compact"}),
     "empty": (2, {}),
 }
-"""Count of partitions and settings of each topic."""
+"""The partition count and settings of each topic."""
 
 TRANSACTIONAL_TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     "transactions": (2, SMALL_SEGMENTS),
@@ -40,7 +40,7 @@ CLEANED = {
     "segment.bytes": "4096",
     "index.interval.bytes": "512",
 }
-"""Settings with which Kafka's cleaner leaves gaps between the offsets soon."""
+"""Settings with which Kafka's cleaner soon leaves gaps between offsets."""
 
 KEYS = (None, b"", b"key", bytes(range(256)))
 COMPACTED_KEYS = (b"", b"key", bytes(range(256)))
@@ -60,7 +60,7 @@ def create_topics(address: str, topics: Mapping[str, tuple[int, dict[str, str]]]
 
 
 def write_everything(address: str) -> None:
-    """Create `TOPICS`, fill them, and commit the offsets of `GROUPS`."""
+    """Create and fill `TOPICS`, and commit the offsets of `GROUPS`."""
     create_topics(address, TOPICS)
     for codec in CODECS:
         write(address, {"compression.type": codec}, "codecs", 3, 120)
@@ -78,12 +78,12 @@ def write_everything(address: str) -> None:
 
 
 def write_superseded(address: str, topic: str) -> None:
-    """Records of which the cleaner keeps few."""
+    """Write records of which the cleaner keeps few."""
     write(address, {}, topic, 1, 400, keys=COMPACTED_KEYS)
 
 
 def write_transactions(address: str) -> Producer:
-    """Transactions that are committed, aborted, and left open; the producer of the open one."""
+    """Commit, abort and leave open transactions, and return the producer of the open one."""
     create_topics(address, TRANSACTIONAL_TOPICS)
     producer = _transactional(address, "ledger")
     for number in range(12):
@@ -115,7 +115,7 @@ def _transactional(address: str, name: str) -> Producer:
 
 
 def new_producer(address: str, settings: Mapping[str, Any]) -> Producer:
-    """A producer that makes many small batches."""
+    """Return a producer that creates many small batches."""
     return Producer(
         {
             "bootstrap.servers": address,
@@ -136,7 +136,7 @@ def write(
     keys: Sequence[bytes | None] = KEYS,
     headers: bool = True,
 ) -> None:
-    """Produce `count` records; without headers for the old formats, which have none."""
+    """Produce `count` records. Records for the old formats have no headers."""
     producer = new_producer(address, settings)
     for record in _records(partitions, count, seed=f"{topic} {settings}", keys=keys):
         if not headers:
@@ -152,7 +152,7 @@ def _check_delivered(error: Any, _message: Any) -> None:
 def _records(
     partitions: int, count: int, *, seed: str, keys: Sequence[bytes | None] = KEYS
 ) -> Iterator[dict[str, Any]]:
-    """Records with and without key, value and headers; the same for the same seed."""
+    """Return records with and without key, value and headers. The same seed returns the same records."""
     chance = random.Random(seed)
     for number in range(count):
         yield {
@@ -173,7 +173,7 @@ def _commit_for_readers(address: str) -> None:
 
 
 def _commit_as_member(address: str) -> None:
-    """Join, read, commit and leave, as applications do."""
+    """Join the group, read, commit and leave, like an application."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,

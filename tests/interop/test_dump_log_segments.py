@@ -1,4 +1,4 @@
-"""Kafka's own DumpLogSegments (3.9.1) reads every file that our running broker has written."""
+"""Kafka's DumpLogSegments (3.9.1), which must read every file of our broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop import dataset
 from tests.interop.contents import Contents, read_contents
-from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS, GenuineFolders
+from tests.interop.kafka_directories import FEW_INTERNAL_PARTITIONS, GenuineFolders
 from tests.support import java
 from tests.support.servers import KafkaCompatBroker
 
@@ -31,7 +31,9 @@ class Folder:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A folder of ours with every kind of record, most of it indexed by a recovery after kill -9."""
+    """A log directory of our broker with every kind of record, mostly indexed during the recovery after kill
+    -9.
+    """
     server = KafkaCompatBroker(tmp_path_factory.mktemp("written"), FEW_INTERNAL_PARTITIONS)
     server.start()
     dataset.write_everything(server.address)
@@ -47,7 +49,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @pytest.fixture(scope="module")
 def recovered(genuine_folders: GenuineFolders, tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A folder with transactions whose indexes, snapshots and lists of aborted ones we have made anew."""
+    """A log directory with transactions, for which our broker rebuilt the indexes, producer snapshots and
+    transaction indexes.
+    """
     server = KafkaCompatBroker(tmp_path_factory.mktemp("recovered"))
     del server.overrides["broker.id"]
     shutil.copytree(genuine_folders.after_kill, server.log_dir)
@@ -58,7 +62,7 @@ def recovered(genuine_folders: GenuineFolders, tmp_path_factory: pytest.TempPath
 
 
 def _dump(files: Iterator[Path] | Sequence[Path], *options: str) -> str:
-    """What the tool prints, after a look for complaints."""
+    """Run the tool, which must not report errors, and return its output."""
     names = sorted(str(file) for file in files)
     assert names
     done = java.run("kafka-dump-log", *options, "--files", ",".join(names))

@@ -1,5 +1,5 @@
-"""A data folder with message formats 0 and 1, as genuine Kafka writes them for the sake of old consumers,
-opens here, is served, and is replicated byte by byte.
+"""Log directories with message formats 0 and 1, which Apache Kafka writes for old consumers: our broker opens
+and serves them, and replicates them byte for byte.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.interop import dataset
 from tests.interop.contents import Contents, differences, read_contents, read_records, wait_until_led
-from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS
+from tests.interop.kafka_directories import FEW_INTERNAL_PARTITIONS
 from tests.support import java
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
 CODECS = ("none", "gzip", "snappy", "lz4")
 FORMATS = {"format-0": "0.9.0", "format-1": "0.10.0"}
-"""The topics, and what their message.format.version is: a Kafka of inter.broker.protocol.version 2.8 obeys
-it.
-"""
+"""The message.format.version of each topic. Kafka applies it with inter.broker.protocol.version 2.8."""
 PLACES = [(topic, 0) for topic in FORMATS]
 COUNTS = {topic: 1 for topic in FORMATS}
 GROUP = "readers"
@@ -31,7 +29,7 @@ GROUP = "readers"
 
 @dataclass
 class OldFolder:
-    """A stopped genuine broker's folder, with what it served from there."""
+    """The log directory of a stopped Apache Kafka broker, with the content that it served."""
 
     genuine: GenuineKafka
     settings: dict[str, str]
@@ -66,7 +64,7 @@ def old_folder(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -
 def ours(
     old_folder: OldFolder, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[int, KafkaCompatBroker]]:
-    """Our broker in the place of the genuine one, and another beside it that has nothing yet."""
+    """Our broker on the Apache Kafka broker's directory, and a second broker without data."""
     first = KafkaCompatBroker(tmp_path_factory.mktemp("first"), old_folder.settings)
     first.log_dir = old_folder.genuine.log_dir
     first.overrides["log.dirs"] = str(first.log_dir)
@@ -112,7 +110,9 @@ def test_a_follower_stores_the_same_bytes_and_serves_them_as_leader(
 
 
 def _read(address: str) -> Contents:
-    """All that clients see. By time format 0, which has none, is not asked: genuine Kafka refuses it."""
+    """Read everything that clients can see. Timestamps are not looked up in format 0, which has none, because
+    Apache Kafka rejects this.
+    """
     contents = read_contents(address, COUNTS, [GROUP])
     contents.by_time = read_contents(address, {"format-1": 1}, [], dataset.TIMES).by_time
     return contents
@@ -131,7 +131,7 @@ def _content(log_dir: Path, topic: str) -> bytes:
 
 
 def _magics(log_dir: Path, topic: str) -> set[int]:
-    """The formats in a folder, read by the layout that all of them share: offset 8, size 4, CRC 4, magic."""
+    """Return the formats in a log directory. All share the layout: offset 8, size 4, CRC 4, magic."""
     content, position, found = _content(log_dir, topic), 0, set()
     while position < len(content):
         found.add(content[position + 16])

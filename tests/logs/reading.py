@@ -1,4 +1,4 @@
-"""What a broker of a test has logged, and how to wait for it."""
+"""The log of a broker, and waiting for its lines."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tests.support.servers import Server
 
 
 def lines_with(server: Server, text: str) -> list[str]:
-    """The lines of its log that hold this."""
+    """Return the lines of the broker's log that contain `text`."""
     return [line for line in server.log.read_text().splitlines() if text in line]
 
 
 def wait_for(server: Server, text: str, count: int = 1) -> list[str]:
-    """Wait until that many lines hold this."""
-    wait_until(lambda: len(lines_with(server, text)) >= count, 20, f"{count} times {text!r}", 0.02)
+    """Wait until `count` lines contain `text`, and return them."""
+    wait_until(lambda: len(lines_with(server, text)) >= count, 20, f"{count} lines with {text!r}", 0.02)
     return lines_with(server, text)
 
 
 def entries(server: Server) -> list[dict[str, Any]]:
-    """All that a broker with kafka.compat.log.format=json has written."""
+    """Return all entries written by a broker with kafka.compat.log.format=json."""
     return [json.loads(line) for line in server.log.read_text().splitlines()]
 
 
 def make_topic(server: Server, name: str, partitions: int = 1) -> None:
-    """Make a topic, and wait until it is there."""
+    """Create a topic, and wait until it exists."""
     admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
     admin.create_topics([NewTopic(name, partitions)])[name].result(20)

@@ -1,4 +1,4 @@
-"""What an operator reads at INFO: each thing once, with names and numbers."""
+"""Log messages at INFO: each event is logged once, with names and numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def member(server: Server, group: str = "shop") -> Consumer:
 
 
 def join(*consumers: Consumer) -> None:
-    """Poll until each has a partition."""
+    """Poll until each consumer has a partition."""
     while not all(consumer.assignment() for consumer in consumers):
         for consumer in consumers:
             consumer.poll(0.02)
@@ -73,7 +73,7 @@ def test_rebalances_are_logged_with_generation_members_and_reason(start_broker: 
     wait_for(broker, "became empty")
     told = [line.split("Group shop: ")[1] for line in lines_with(broker, "Group shop: ")]
     reasons = [line for line in told if line.startswith("preparing")]
-    assert len(reasons) == len(told) - len(reasons), "each generation has a line of why, and one of what"
+    assert len(reasons) == len(told) - len(reasons), "each generation logs its reason and its result"
     assert reasons[0].startswith(
         "preparing to rebalance in state Empty with generation 0: adding new member "
     )
@@ -112,7 +112,7 @@ def test_the_steps_of_a_shutdown_are_logged(start_broker: StartBroker) -> None:
 
 
 def test_leadership_changes_of_many_partitions_are_logged_in_one_line(tmp_path: Path) -> None:
-    """In a cluster: each change is told by one broker, also of a topic of 60 partitions."""
+    """In a cluster, one broker logs each change, in one line even for 60 partitions."""
     with Command(tmp_path, 3, arguments=["--verbose"]) as command:
 
         def led(how: str) -> int:
@@ -143,7 +143,7 @@ def test_leadership_changes_of_many_partitions_are_logged_in_one_line(tmp_path: 
         command.stop()
         assert command.said.count("Created topic orders (60 partitions, 3 replicas each)") == 1
         assert command.said.count("Deleted topic orders") == 1
-        assert led("is no longer") == 20, "a topic that is gone is told of as such"
+        assert led("is no longer") == 20, "deletion is not logged as lost leadership"
 
 
 def all_in_sync(admin: AdminClient) -> bool:

@@ -1,4 +1,4 @@
-"""How lines are written: text as ever, or JSON for programs."""
+"""Log formats: text, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_startup_errors_are_also_logged_as_json(start_broker: StartBroker) -> No
 
 
 def test_client_names_cannot_add_log_lines(start_broker: StartBroker) -> None:
-    """A group may have any name: it can neither forge a line nor break one."""
+    """A group can have any name, which must neither add nor break a log line."""
     name = "g\n1999-12-31 12:00:00,000 ERROR all data are lost\x1b[2J"
     for settings in ({}, JSON):
         broker = start_broker({"kafka.compat.log.level": "INFO", **settings})

@@ -1,4 +1,4 @@
-"""From which level on a broker writes: settings at its start, kafka-configs while it runs."""
+"""Log levels: settings at startup, and kafka-configs at runtime."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STORAGE = "kafka_compat.storage"
 
 
 def configs(broker: KafkaCompatBroker, *arguments: str) -> str:
-    """What our kafka-configs prints for its loggers."""
+    """Return the output of our kafka-configs for the broker's loggers."""
     ran = run_kafka_compat("configs", "--bootstrap-server", broker.address, *LOGGERS, *arguments)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
 def levels(broker: KafkaCompatBroker) -> dict[str, str]:
-    """Logger and level, as Kafka's tools show them."""
+    """Return the level of each logger, as Kafka's tools show it."""
     shown = configs(broker, "--describe")
     return dict(line.split()[0].split("=") for line in shown.splitlines() if line.startswith("  "))
 
@@ -32,7 +32,7 @@ def test_only_warnings_are_logged_by_default(start_broker: StartBroker) -> None:
     make_topic(broker, "orders")
     found = levels(broker)
     assert found["root"] == found["kafka"] == found["kafka_compat"] == found[STORAGE] == "WARN"
-    assert broker.log.read_text().count("\n") == 1, "the line that says that it is ready"
+    assert broker.log.read_text().count("\n") == 1, "the ready line"
 
 
 def test_configured_levels_apply(start_broker: StartBroker) -> None:
@@ -54,7 +54,9 @@ def test_verbose_lowers_the_level_to_at_least_info(tmp_path: Path, given: str, i
 
 
 def test_levels_can_be_changed_at_runtime(start_broker: StartBroker) -> None:
-    """By Kafka's own tool, for our name of all of our loggers, Kafka's, and a package."""
+    """Kafka's own tool sets levels for `kafka`, which stands for all of our loggers, for Kafka's logger
+    names, and for a package.
+    """
     broker = start_broker()
     for name in ("kafka_compat", "kafka", "kafka_compat.metadata"):
         given = ("kafka-configs", "--bootstrap-server", broker.address, *LOGGERS, "--alter")

@@ -1,4 +1,4 @@
-"""Slow requests are told in the log, not more than a line in a second."""
+"""Log messages about slow requests, limited to one line per second."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def consume(address: str, count: int, group: str = "g") -> None:
     consumer.subscribe(["orders"])
     for _ in range(count):
         assert consumer.poll(20) is not None
-    # A fetch for which nothing is there: it waits.
+    # A fetch without records waits for max.wait.ms.
     assert consumer.poll(0.8) is None
     consumer.close()
 
@@ -40,7 +40,7 @@ def set_threshold(broker: KafkaCompatBroker, change: str) -> None:
 
 
 def test_a_healthy_broker_does_not_log_slow_requests(start_broker: StartBroker) -> None:
-    """With the setting as well as without, as long as nothing takes so long: fetches and groups wait."""
+    """The intended waits of fetches and group joins are not logged, with or without the setting."""
     for settings in ({}, {SETTING: "600"}):
         broker = start_broker({**settings, "group.initial.rebalance.delay.ms": "700"})
         make_topic(broker, "orders")
@@ -50,7 +50,9 @@ def test_a_healthy_broker_does_not_log_slow_requests(start_broker: StartBroker) 
 
 
 def test_the_threshold_can_be_changed_at_runtime(start_broker: StartBroker) -> None:
-    """Of many that are slow the first is told at once, the others once a second in one line."""
+    """The first of many slow requests is logged immediately, and the others are summarized in one line per
+    second.
+    """
     broker = start_broker()
     make_topic(broker, "orders")
     produce(broker.address)
@@ -69,11 +71,11 @@ def test_the_threshold_can_be_changed_at_runtime(start_broker: StartBroker) -> N
     set_threshold(broker, f"--delete-config={SETTING}")
     before = broker.log.read_text()
     produce(broker.address, 50)
-    assert len(broker.log.read_text()) - len(before) < 1000, "at most the last line of before"
+    assert len(broker.log.read_text()) - len(before) < 1000, "at most one summary line remains"
 
 
 def test_a_slow_request_is_logged_with_its_times() -> None:
-    """A consumer's poll may be as long as it says; what is answered late is slow."""
+    """The wait that a consumer requests does not count; a delayed response does."""
     with KafkaBroker({SETTING: "1000"}) as broker:
         broker.create_topic("orders")
         produce(broker.bootstrap_servers)

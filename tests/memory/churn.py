@@ -1,4 +1,4 @@
-"""Clients that come and go: each round has a topic, two transactions, a group and connections of its own."""
+"""Clients that come and go: each round uses a new topic, two transactions, a group and connections."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ SHORT_EXPIRIES = {
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.segment.bytes": "262144",
 }
-"""Everything that a broker remembers of clients for a while, it forgets within a minute."""
+"""Settings with which a broker forgets all temporary state of clients within a minute."""
 
 
 class Churn:
-    """`workers` threads, each of which does one round after the other, at most one in `pace_s`."""
+    """`workers` threads that run one round after another, each at most one round per `pace_s`."""
 
     def __init__(
         self, bootstrap: str, *, workers: int = 4, replication_factor: int = 1, pace_s: float = 0.0
@@ -69,20 +69,20 @@ class Churn:
             thread.start()
 
     def stop(self) -> None:
-        """End after the rounds that have begun."""
+        """Stop after the rounds in progress."""
         self._stopped.set()
         self.resume()
         for thread in self._threads:
             thread.join()
 
     def wait(self, seconds: float) -> None:
-        """Wait while the workers do what they do. Raises what went wrong in a round."""
+        """Wait while the workers run. Raises the error of a failed round."""
         self._stopped.wait(seconds)
         if self._failure is not None:
             raise self._failure
 
     def pause(self) -> None:
-        """Begin no more rounds; returns when those that have begun are over."""
+        """Start no more rounds, and wait until the rounds in progress are complete."""
         with self._changed:
             self._working = False
             self._changed.wait_for(lambda: not self._busy)
@@ -123,7 +123,7 @@ def churning(churn: Churn) -> Iterator[Churn]:
 
 
 def churn_once(bootstrap: str, name: str, replication_factor: int = 1) -> None:
-    """One round, all of whose names and connections are new."""
+    """Run one round with new names and connections."""
     topic = f"topic-{name}"
     cluster = Cluster(bootstrap, client_id=f"client-{name}")
     try:
@@ -150,7 +150,9 @@ def _create(cluster: Cluster, topic: str, replication_factor: int) -> None:
 
 
 def _produce(cluster: Cluster, topic: str, transactional_id: str) -> set[bytes]:
-    """The values of the committed records; as many are aborted."""
+    """Produce in a committed and an aborted transaction with the same number of records, and return the
+    committed values.
+    """
     errors: list[Exception | None] = []
     settings = ProducerSettings(transactional_id=transactional_id)
     producer = Producer(cluster, settings, lambda tag, error: errors.append(error))
@@ -167,14 +169,14 @@ def _produce(cluster: Cluster, topic: str, transactional_id: str) -> set[bytes]:
 
 
 def _consume(cluster: Cluster, topic: str, group: str) -> set[bytes]:
-    """What a member of the group reads; it commits, and leaves."""
+    """Return the values that a group member reads before it commits and leaves."""
     fetcher = Fetcher(cluster, FetchSettings(read_committed=True, reset=EARLIEST, max_wait_ms=100))
     settings = GroupSettings(group, auto_commit_interval_s=None)
     consumer = GroupConsumer(cluster, fetcher, settings, lambda: [topic])
     found: set[bytes] = set()
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < RECORDS:
-        assert time.monotonic() < deadline, f"{len(found)} records of {topic} came"
+        assert time.monotonic() < deadline, f"only {len(found)} records of {topic} received"
         consumer.poll(1.0)
         while (record := fetcher.take()) is not None:
             found.add(bytes(record.value or b""))
@@ -226,14 +228,14 @@ def _check(*codes: int) -> None:
 
 
 class Held(NamedTuple):
-    """What a broker holds of the machine."""
+    """Resources that a broker uses."""
 
     memory_bytes: int
-    """Its own pages (USS): those that it shares with other processes, such as libraries, do not count."""
+    """Private memory (USS), which excludes pages shared with other processes, such as libraries."""
     descriptors: int
     threads: int
     files: int
-    """In its data directory."""
+    """Files in the data directory."""
 
     def __str__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""The feed of metadata: what a delta contains, and in which order subscribers receive deltas."""
+"""The metadata feed: the contents of deltas, and the order in which subscribers receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every subscriber to the feed of metadata does its part when the metadata change."""
+"""Subscribers of the metadata feed: each reacts to metadata changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.cluster.embedded import EmbeddedCluster, until
 LocalBroker = Broker
 
 NO_LOCAL: Any = None
-"""What these tests do not come to."""
+"""A dependency that these tests do not use."""
 
 
 def topic(name: str, *leaders: int) -> TopicMetadata:
@@ -90,7 +90,7 @@ async def peers() -> AsyncIterator[NeverAnswering]:
     peers.stop()
 
 
-# --- what waits for other brokers
+# Requests that wait for other brokers
 
 
 async def test_topic_creation_waits_until_enough_brokers_have_registered(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_requests_do_not_wait_for_a_broker_that_is_no_longer_coordinator(
     assert answers == [{("t", 0): ErrorCode.NOT_COORDINATOR}]
 
 
-# --- coordinators
+# Coordinators
 
 
 async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBroker) -> None:
@@ -148,7 +148,7 @@ async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBro
     assert forgotten == [("t", 0), ("t", 1)]
 
 
-# --- settings
+# Settings
 
 
 async def test_settings_of_a_topic_apply_to_its_logs(broker: LocalBroker) -> None:
@@ -157,7 +157,7 @@ async def test_settings_of_a_topic_apply_to_its_logs(broker: LocalBroker) -> Non
     change = Change("retention.ms", Operation.SET, "12345")
     await services.configs.alter_incrementally(ResourceType.TOPIC, "t", [change], False)
     assert services.replicas.get("t", 0).log.config.retention_ms == 12345
-    # As another broker's change comes.
+    # A change by a different broker arrives the same way.
     services.metadata.feed.publish_config(ConfigChange("topics/t", settings={"retention.ms": "54321"}))
     assert services.replicas.get("t", 0).log.config.retention_ms == 54321
 
@@ -213,7 +213,7 @@ async def test_partitions_are_notified_when_a_broker_is_removed(tmp_path: Path) 
         await cluster.stop()
 
 
-# --- upkeep, metrics, page, control
+# Upkeep, metrics, web console, control API
 
 
 async def test_the_cleaning_of_a_deleted_topic_is_stopped(cache: MetadataCache) -> None:

@@ -1,7 +1,8 @@
-"""Which MBeans genuine Kafka has, which of them we tell of, and which the docs say that we leave out.
+"""The MBeans of Apache Kafka, those that this project exports, and those that the documentation lists as not
+exported.
 
-An MBean with a name is `kafka.server:type=T,name=N`, whatever its tags; of one without, each attribute is
-`kafka.server:type=T,attribute=a`.
+An MBean with a name is written as `kafka.server:type=T,name=N`, regardless of its tags. For an MBean without
+a name, each attribute is written as `kafka.server:type=T,attribute=a`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SECTION = "### What is left out"
 
 
 def of_genuine(agent: Agent) -> set[str]:
-    """All that it has now."""
+    """Return all MBeans that Apache Kafka currently has."""
     found = set()
     for family in text_string_to_metric_families(agent.told(INVENTORY, lowercase_labels=False)):
         for sample in family.samples:
@@ -29,7 +30,7 @@ def of_genuine(agent: Agent) -> set[str]:
 
 
 def of_ours(text: str) -> set[str]:
-    """What a scrape of ours tells of, by the helps of its families."""
+    """Return the MBeans in a scrape of this project's broker, from the help texts."""
     found = set()
     for told in re.findall(r"^# HELP \S+ (kafka\.\S+:type=\S+)$", text, re.MULTILINE):
         domain, _, rest = told.partition(":type=")
@@ -39,7 +40,7 @@ def of_ours(text: str) -> set[str]:
 
 
 def in_help(text: str) -> dict[str, str]:
-    """The MBeans of the exporter's families, by the names of these."""
+    """Map each metric family of the JMX exporter to its MBean."""
     told = re.findall(r"^# HELP (kafka_\S+) .* (kafka\.\S+:\S+)$", text, re.MULTILINE)
     found = {}
     for family, bean in told:
@@ -52,7 +53,7 @@ def in_help(text: str) -> dict[str, str]:
 
 
 def left_out() -> list[str]:
-    """The patterns in the table of the page."""
+    """Return the patterns in the table of MBeans that are not exported."""
     section = _PAGE.read_text().partition(f"{_SECTION}\n")[2].partition("\n#")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     return [pattern for row in rows for pattern in re.findall(r"`(kafka\.[^`]+)`", row)]

@@ -1,16 +1,17 @@
 """Compare the metrics of this checkout with those of another one: `python -m tests.metrics.compare CHECKOUT`.
 
 The same workload runs on a broker of each checkout (in its own .venv), once for each dialect, and on a
-cluster of three brokers. What is compared:
+cluster of three brokers. The comparison works as follows:
 
-1. The series of /metrics, /public_metrics and an OTLP push: families with type and help, labels, values.
-2. The other checkout runs twice. A series, or a value, that differs between its two runs depends on time, and
-   need only be there; everything else must be the same here.
-3. Leaders of internal topics and fetchers are a matter of chance in a cluster: of it families, types, helps
-   and label names are compared.
-4. Series in `_CORRECTED` count more than in 1373621, which missed something.
+1. The compared series are those of /metrics, /public_metrics and an OTLP push: families with type and help,
+  labels, and values.
+2. The other checkout runs twice. A series or value that differs between its two runs depends on time, and
+  only has to exist. Everything else must be identical in this checkout.
+3. In a cluster, the leaders of internal topics and the fetchers vary. Therefore, only families, types, helps
+  and label names are compared.
+4. Series in `_CORRECTED` may be higher than in 1373621, which did not count everything.
 
-Exits with 1 and lists what differs.
+Lists the differences, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -50,24 +51,24 @@ _BROKERS = (1, 2, 3)
 _CORRECTED = {
     "kafka_compat_fetched_bytes_total": "bytes fetched by clients that have a quota were not counted"
 }
-"""Series that may grow, with the reason."""
+"""Series that may be higher, with the reason."""
 
 _AFTER_A_CLEANING = "time_since_last_run"
-"""Reported once the log cleaner has run, which it does 15 s after startup: during a slow comparison only."""
+"""The log cleaner's first run is 15 s after startup, so only a slow comparison includes this series."""
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 class Told(NamedTuple):
-    """All that the brokers of one checkout report: by source, as a path or "OTLP"."""
+    """All metrics of one checkout's brokers, by source: a path or "OTLP"."""
 
     heads: dict[str, dict[str, tuple[str, ...]]]
-    """Of each family, its type and help."""
+    """Maps each family to its type and help."""
     samples: dict[str, dict[Series, float]]
 
 
 class Ports(NamedTuple):
-    """The same for each run, as they are in labels."""
+    """The ports of the brokers. All runs use the same ports, because they appear in labels."""
 
     broker: int
     http: int
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compared(first: Told, second: Told, now: Told) -> Iterator[str]:
-    """How `now` differs from both."""
+    """Yield the differences between `now` and both earlier runs."""
     for source, heads in first.heads.items():
         here = now.heads[source]
         for name in sorted(heads.keys() | here.keys()):
@@ -119,7 +120,9 @@ def compared(first: Told, second: Told, now: Told) -> Iterator[str]:
 
 
 def _depends_on_time(name: str) -> bool:
-    """What may be the same twice by chance: times, rates, the process, connections, what waits now."""
+    """Return whether a series depends on time and may be equal by chance: times, rates, process metrics,
+    connections and pending requests.
+    """
     return bool(
         re.search(
             r"^process_|_loop_|timems|time_ms|idle|parked|percent|queuesize|purgatory|delayed|memorypool"
@@ -134,11 +137,11 @@ def _shown(key: Series) -> str:
     return key[0] + "{" + ", ".join(f"{name}={value}" for name, value in sorted(key[1])) + "}"
 
 
-# --- one broker
+# --- a single broker
 
 
 def one_broker(checkout: Path, dialect: str, ports: Ports) -> Told:
-    """What a broker reports after the workload."""
+    """Return the metrics of a broker after the workload."""
     url = f"http://127.0.0.1:{ports.http}"
     with tempfile.TemporaryDirectory() as folder, Receiver(ports.receiver) as receiver:
         settings = {
@@ -182,7 +185,7 @@ def _told(texts: dict[str, str], pushed: Push, folder: str) -> Told:
 
 
 def _steady_labels(samples: dict[Series, float]) -> dict[Series, float]:
-    """Ports of clients are others each time."""
+    """Remove the ports of clients, which differ in every run."""
     return {
         (name, frozenset(pair for pair in labels if pair[0] != "client_source_port")): value
         for (name, labels), value in samples.items()
@@ -193,7 +196,7 @@ def _steady_labels(samples: dict[Series, float]) -> dict[Series, float]:
 
 
 def cluster_shape(checkout: Path, dialect: str) -> set[str]:
-    """The kinds of series that three brokers on a ZooKeeper report, all together."""
+    """Return all kinds of series that three brokers on a ZooKeeper export."""
     found: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         zookeeper = ZooKeeper(Path(folder) / "zookeeper")
@@ -243,7 +246,7 @@ def _running(folder: str, settings: dict[str, str], checkout: Path, port: int) -
 
 
 def workload(address: str, *, replicas: int = 1) -> None:
-    """A little of everything that is counted."""
+    """Execute operations that change every kind of counter."""
     admin = AdminClient({"bootstrap.servers": address})
     named = {"flights": 5, "compacted": 1, "moved": 3}
     topics = [
@@ -260,7 +263,7 @@ def workload(address: str, *, replicas: int = 1) -> None:
     ]
     for made in admin.create_topics(topics).values():
         made.result(60)
-    wait_until(lambda: _are_led(admin, named), 60, "all partitions have leaders", 0.05)
+    wait_until(lambda: _are_led(admin, named), 60, "leaders of all partitions", 0.05)
     for partition in range(5):
         produce(
             address, "flights", [_THEN_MS + number for number in range(20 * partition)], partition=partition
@@ -280,7 +283,7 @@ def workload(address: str, *, replicas: int = 1) -> None:
     for altered in admin.alter_configs([change]).values():
         altered.result(60)
     admin.list_consumer_groups().result(60)
-    # What was counted a second ago is in the rates, and what followers reported has arrived.
+    # Wait until rates include the last second's requests and the reports of the followers have arrived.
     time.sleep(1.5)
 
 
@@ -312,7 +315,7 @@ def _consume(address: str) -> None:
 
 
 def _fail(address: str) -> None:
-    """Requests that are refused."""
+    """Send requests that the broker rejects."""
     producer = Producer({"bootstrap.servers": address, "message.max.bytes": 5_000_000})
     failures = []
     producer.produce(
@@ -326,7 +329,7 @@ def _fail(address: str) -> None:
     except KafkaException:
         pass
     else:
-        raise AssertionError("the topic exists")
+        raise AssertionError("creating an existing topic must fail")
     with Connection(address.split(",")[0]) as connection:
         connection.ask(ApiKey.PRODUCE, 9, produce_request("unknown", 100))
         connection.ask(ApiKey.FETCH, 12, fetch_request("unknown", 0, 1 << 20))

@@ -1,4 +1,4 @@
-"""The real kafka_exporter, where there is one on this machine (tests/support/programs.py)."""
+"""The real kafka_exporter, if it is installed on this machine (tests/support/programs.py)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from tests.support.programs import program, serving
 
 @contextmanager
 def kafka_exporter(address: str, log: Path) -> Iterator[str]:
-    """The URL of one that looks at the brokers at `address`. Skips the test where there is none."""
+    """Start a kafka_exporter for the brokers at `address`, and return its URL. Skips the test if it is not
+    installed.
+    """
     listening = f"127.0.0.1:{free_port()}"
     servers = [f"--kafka.server={each}" for each in address.split(",")]
-    # Without it a scrape may lose its last sample: version 1.9.0 does not wait for whoever gathers them.
+    # Without this option, version 1.9.0 may omit the last sample, because it does not wait for all its
+    # goroutines.
     whole = "--concurrent.enable"
     command = [program("kafka_exporter"), *servers, whole, f"--web.listen-address={listening}"]
     with serving(command, log, f"http://{listening}", "/healthz") as url:

@@ -1,4 +1,4 @@
-"""Records with times, and groups that have come so far, by librdkafka."""
+"""Records with given timestamps, and committed group offsets, written with librdkafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def produce(
     keys: Sequence[str] | None = None,
     **settings: str,
 ) -> None:
-    """One record for each time, in their order; returns when they are stored."""
+    """Write one record for each timestamp, in order, and wait until all are acknowledged."""
     producer = Producer({"bootstrap.servers": address, "linger.ms": "5", **settings})
     for number, time_ms in enumerate(times_ms):
         key = keys[number] if keys is not None else None
@@ -29,7 +29,7 @@ def produce(
 
 
 def transaction(address: str, topic: str, times_ms: Sequence[int], *, end: str) -> Producer:
-    """Records in a transaction, which comes to the `end` commit or abort, or stays open."""
+    """Write records in a transaction. `end` is "commit", "abort" or "open"."""
     producer = Producer({"bootstrap.servers": address, "transactional.id": f"id-{end}-{topic}"})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -44,7 +44,7 @@ def transaction(address: str, topic: str, times_ms: Sequence[int], *, end: str) 
 
 
 def commit(address: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Without members."""
+    """Commit offsets for a group without members."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False})
     wanted = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
     try:

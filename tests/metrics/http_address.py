@@ -1,4 +1,4 @@
-"""The address of the HTTP listener of a broker in a cluster."""
+"""The address of the HTTP listener of one broker in a cluster."""
 
 from __future__ import annotations
 

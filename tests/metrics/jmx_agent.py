@@ -1,7 +1,7 @@
-"""Genuine Kafka with the real JMX exporter in it, and the rules of the two dialects.
+"""Apache Kafka with the real JMX exporter, and exporter rules for both dialects.
 
-The rules are those of metrics/dialects.py in the exporter's words: which MBeans there are, and what becomes
-of their names. The agent reads its file again when that has changed, so that one server tells in both.
+The rules correspond to metrics/dialects.py: they define which MBeans are exported, and under which names. The
+agent reloads its rules file when it has changed, so one server can export both dialects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rule = dict[str, Any]
 
 
 def agent() -> Path:
-    """The exporter's jar, fetched by Maven on first use."""
+    """The exporter's jar, downloaded by Maven on first use."""
     folder = kafka_jars.cache_directory() / f"jmx-agent-{VERSION}"
     jar = folder / f"jmx_prometheus_javaagent-{VERSION}.jar"
     if not jar.is_file():
@@ -36,7 +36,7 @@ def agent() -> Path:
 
 
 def _tags(count: int, first: int) -> tuple[str, dict[str, str]]:
-    """The part of a pattern for so many tags, and the labels of them; `first` is its first group."""
+    """Return a pattern for `count` tags, whose first group is `first`, and the labels for these tags."""
     pattern = "".join(r", ([\w-]+)=([^,]*)" for _ in range(count))
     return pattern, {f"${first + 2 * each}": f"${first + 2 * each + 1}" for each in range(count)}
 
@@ -46,15 +46,15 @@ def _rule(pattern: str, name: str, kind: str | None, labels: dict[str, str]) -> 
 
 
 def _without_rules() -> list[Rule]:
-    """What neither dialect names, as the exporter does by itself."""
+    """MBeans without a rule in either dialect, with the names that the exporter gives them by default."""
     coordinators = r"kafka\.server<type=((?:group|transaction)-coordinator-metrics)><>(.+):"
     replication = r"kafka\.server<type=((?:Leader|Follower)Replication)><>(.+):"
     return [_rule(each, "kafka_server_$1_$2", "GAUGE", {}) for each in (coordinators, replication)]
 
 
 def _quotas(resource: str, name: str, client: str, labels: dict[str, str]) -> list[Rule]:
-    """Of clients with quotas: of a user's client, a client, a user. `name` and `labels` may use $1, the
-    resource; $A stands for the attribute.
+    """Rules for quotas of a user's client, a client, or a user. `name` and `labels` may contain $1 for the
+    resource; $A in `name` stands for the attribute.
     """
     rules = []
     for tags in (("user", "client-id"), ("client-id",), ("user",)):
@@ -67,7 +67,7 @@ def _quotas(resource: str, name: str, client: str, labels: dict[str, str]) -> li
 
 
 def _followers(per_second: str, total: str, kind: str | None) -> list[Rule]:
-    """Of fetchers, and of what they follow."""
+    """Rules for fetchers and the lag of followers."""
     lag = r"kafka\.server<type=([^,]+), name=([^,]+), clientId=([^,]+), topic=(.+), partition=(.+)><>Value"
     of_partition = {"clientId": "$3", "topic": "$4", "partition": "$5"}
     stats = rf"kafka\.server<type=(FetcherStats), name=([^,]+?){per_second}, clientId=([^,]+), "
@@ -83,12 +83,13 @@ def _followers(per_second: str, total: str, kind: str | None) -> list[Rule]:
 INVENTORY: list[Rule] = [
     _rule(r"(kafka[\w.]*)<(.*)><(.*)>([^:]+):", "inventory", None, {"bean": "$1:$2", "attribute": "$4"})
 ]
-"""All that there is, as it is."""
+"""All MBeans, without renaming."""
 
 
 def jmx_exporter() -> list[Rule]:
-    """As the exporter's example and Strimzi's rules. The example's rule for quotas takes `Produce, user=U`
-    for the resource, and that for fetchers `clientId=C, brokerHost` for a label; these are what they mean.
+    """The rules of the exporter's example configuration and Strimzi's rules. Two example rules are corrected:
+    the rule for quotas matches `Produce, user=U` as the resource, and the rule for fetchers matches
+    `clientId=C, brokerHost` as a label.
     """
     mean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent><>MeanRate"
     rules = [_rule(mean, "kafka_$1_$2_$3_percent", "GAUGE", {}), *_without_rules()]
@@ -125,7 +126,7 @@ def jmx_exporter() -> list[Rule]:
 
 
 def strimzi() -> list[Rule]:
-    """What Strimzi's rules have in the place of the example's."""
+    """Strimzi's rules where they differ from the example configuration."""
     bean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent"
     return [
         _rule(f"{bean}><>(?:MeanRate|Value)", "kafka_$1_$2_$3_percent", "GAUGE", {}),
@@ -134,7 +135,7 @@ def strimzi() -> list[Rule]:
 
 
 def confluent() -> list[Rule]:
-    """As jmx-monitoring-stacks."""
+    """The rules of Confluent's jmx-monitoring-stacks."""
     idle = r"kafka\.server<type=KafkaRequestHandlerPool, name=RequestHandlerAvgIdlePercent><>OneMinuteRate"
     name = "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_oneminuterate"
     rules = [_rule(idle, name, "GAUGE", {}), *_without_rules()]
@@ -176,23 +177,23 @@ def confluent() -> list[Rule]:
 
 
 class Agent:
-    """The exporter in a server that runs."""
+    """The exporter in a running server."""
 
     def __init__(self, rules_file: Path, url: str) -> None:
         self.url = url
         self._file = rules_file
 
     def told(self, rules: list[Rule], *, lowercase_labels: bool) -> str:
-        """What it tells by these rules."""
+        """Return the metrics exported with these rules."""
         settings = {
             "lowercaseOutputName": True,
             "lowercaseOutputLabelNames": lowercase_labels,
             "rules": rules,
         }
-        # JSON is YAML.
+        # JSON is a subset of YAML.
         text = json.dumps(settings)
         if self._file.read_text() != text:
-            # It looks at the time of the change, in whole seconds on some disks.
+            # The agent compares modification times, which some file systems store in whole seconds.
             time.sleep(1.1)
             self._file.write_text(text)
         status, body, _ = get(self.url, "/metrics")
@@ -202,7 +203,7 @@ class Agent:
 
 @contextmanager
 def kafka_with_agent(directory: Path, overrides: dict[str, str]) -> Iterator[tuple[GenuineKafka, Agent]]:
-    """Genuine Kafka 3.9.1 with its ZooKeeper and the exporter."""
+    """Start Apache Kafka 3.9.1 with its ZooKeeper and the exporter."""
     rules_file = directory / "rules.yml"
     rules_file.write_text("{}")
     port = free_port()

@@ -1,4 +1,4 @@
-"""The load under which JMX names are compared, and the parts of an exposition that are compared."""
+"""A workload for comparisons of JMX metric names, and the compared parts of a scrape."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TOPIC, SMALL = "flights", "odd"
 RECORDS = 300
 DIALECTS = ("jmx-exporter", "confluent")
 GENEROUS = {"producer_byte_rate": 1e9, "consumer_byte_rate": 1e9, "request_percentage": 1e4}
-"""Quotas that hold nobody back."""
+"""Quotas that are never reached."""
 
 
 @contextmanager
 def work(address: str) -> Iterator[None]:
-    """What a broker is asked: records in and out, in a transaction, too large ones, a group with a member; by
-    clients with quotas.
+    """Produce and consume records as clients with quotas: also in a transaction, with a too large record, and
+    with a group that has a member.
     """
     alter(address, ("", None), **GENEROUS)
     await_notices(address)
@@ -57,7 +57,7 @@ def work(address: str) -> Iterator[None]:
                 seen += 1
             return seen == RECORDS
 
-        wait_until(all_read, 60, "all records are read", 0)
+        wait_until(all_read, 60, "consumption of all records", 0)
         consumer.commit(asynchronous=False)
         yield
     finally:
@@ -65,7 +65,7 @@ def work(address: str) -> Iterator[None]:
 
 
 def kinds(text: str) -> dict[str, str]:
-    """The types of Kafka's families by their names."""
+    """Map each Kafka metric family to its type."""
     lines = re.findall(r"^# TYPE (kafka_\S+) (\S+)$", text, re.MULTILINE)
     return dict(lines)
 

@@ -21,7 +21,7 @@ FAMILIES = {
     "kafka_consumergroup_lag_sum",
     "kafka_consumergroup_members",
 }
-"""All that kafka_exporter has, but for those of its own process and of groups in ZooKeeper."""
+"""All metric families of kafka_exporter, except those of its own process and of groups in ZooKeeper."""
 
 
 def of_kafka(text: str) -> Samples:

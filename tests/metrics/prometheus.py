@@ -1,6 +1,6 @@
-"""The real Prometheus, where there is one: on the PATH, or where KAFKA_COMPAT_PROMETHEUS says.
+"""The real Prometheus, if it is on the PATH or KAFKA_COMPAT_PROMETHEUS contains its path.
 
-The tests neither fetch nor build it; Debian's package was tried (2.42).
+The tests neither download nor build it. They were run with Debian's package (2.42).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ VARIABLE = "KAFKA_COMPAT_PROMETHEUS"
 
 
 def program() -> str | None:
-    """None where there is none."""
+    """Return the path of the program, or None if it is not installed."""
     return os.environ.get(VARIABLE) or shutil.which("prometheus")
 
 
 class Prometheus:
-    """One that scrapes some targets."""
+    """A Prometheus server that scrapes some targets."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The samples that a query gives now."""
+        """Return the current samples of a query."""
         status, answer = get_json(self._url, f"/api/v1/query?query={quote(query)}")
         assert status == 200, answer
         found: list[dict[str, Any]] = answer["data"]["result"]
@@ -42,13 +42,13 @@ class Prometheus:
 
 @contextmanager
 def prometheus(found: str, directory: Path, targets: Mapping[str, str]) -> Iterator[Prometheus]:
-    """`targets` are URLs of servers by the names of their jobs. It has scraped each of them twice."""
+    """Start a server, and wait until it has scraped each target twice. `targets` maps job names to URLs."""
     jobs = [
         {"job_name": job, "scrape_interval": "1s", "static_configs": [{"targets": [urlsplit(url).netloc]}]}
         for job, url in targets.items()
     ]
     config = directory / "prometheus.yml"
-    # JSON is YAML.
+    # JSON is a subset of YAML.
     config.write_text(json.dumps({"scrape_configs": jobs}))
     listening = f"127.0.0.1:{free_port()}"
     command = [
@@ -65,7 +65,7 @@ def prometheus(found: str, directory: Path, targets: Mapping[str, str]) -> Itera
         wait_until(
             lambda: len(server.ask("count_over_time(up[1m]) >= 2 and up == 1")) == len(targets),
             60,
-            "Prometheus has scraped all of them",
+            "two scrapes of every target",
             0.2,
         )
         yield server

@@ -1,4 +1,4 @@
-"""What a broker answers at its HTTP listener to somebody without a token, and its samples."""
+"""Unauthenticated requests to the HTTP listener of a broker, and the samples in its responses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-"""By name and labels."""
+"""Maps (name, labels) to values."""
 
 
 def get(url: str, path: str, **headers: str) -> tuple[int, bytes, str]:
-    """Status, body and type."""
+    """Return status, body and content type."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
         connection.request("GET", path, headers=headers)
@@ -30,7 +30,7 @@ def get_json(url: str, path: str) -> tuple[int, Any]:
 
 
 def samples_of(text: str) -> Samples:
-    """All samples, as Prometheus's own parser reads them; none is there twice."""
+    """Parse all samples with Prometheus's parser, and check that none is repeated."""
     found: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -41,7 +41,7 @@ def samples_of(text: str) -> Samples:
 
 
 class Scrape:
-    """What one scrape of `path` tells."""
+    """The result of one scrape of `path`."""
 
     def __init__(self, url: str, path: str = "/metrics") -> None:
         status, body, content_type = get(url, path)
@@ -50,7 +50,7 @@ class Scrape:
         self.samples = samples_of(self.text)
 
     def value(self, name: str, **labels: object) -> float | None:
-        """None where there is no such sample."""
+        """Return a sample's value, or None if it is missing."""
         return self.samples.get((name, frozenset((key, str(value)) for key, value in labels.items())))
 
     def names(self) -> set[str]:

@@ -1,7 +1,7 @@
-"""All of Kafka's MBeans: genuine Kafka with quotas and compaction, alone and as one of three brokers, has
-those that we tell of and those of which the page says that they are left out.
+"""Kafka's MBeans: with quotas and compaction, Apache Kafka (a single broker and a cluster of three) has
+exactly the MBeans that this project exports or that the documentation lists as not exported.
 
-genuine_beans.txt has those of genuine Kafka; a campaign asks Kafka itself.
+genuine_beans.txt contains Apache Kafka's MBeans. The campaign reads them from Apache Kafka itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
-genuine = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+genuine = pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 KNOWN = Path(__file__).parent / "genuine_beans.txt"
 OF_ZOOKEEPER = ("SessionExpireListener", "ZooKeeperClientMetrics", "ZkMigrationState")
 SETTINGS = {"log.cleaner.backoff.ms": "500"}
@@ -36,7 +36,9 @@ COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "100000", "min.cleana
 
 @contextmanager
 def busy(address: str, replicas: int) -> Iterator[None]:
-    """Clients with quotas, one of which is throttled; a log that is compacted; topics in more replicas."""
+    """Run clients with quotas, one of which is throttled, and write to a compacted log and to topics with
+    several replicas.
+    """
     with work(address):
         alter(address, ("", None), **QUOTAS, controller_mutation_rate=1000.0)
         await_notices(address)
@@ -55,13 +57,15 @@ def busy(address: str, replicas: int) -> Iterator[None]:
 def compare(theirs: set[str], ours: set[str]) -> None:
     patterns = left_out()
     missing = sorted(bean for bean in theirs - ours if not is_left_out(bean, patterns))
-    assert not missing, "genuine Kafka has, and nothing says that we leave out:\n" + "\n".join(missing)
+    assert not missing, "neither exported nor listed as not exported:\n" + "\n".join(missing)
     told = sorted(bean for bean in theirs & ours if is_left_out(bean, patterns))
-    assert not told, "told of, and the page says that it is left out:\n" + "\n".join(told)
+    assert not told, "exported, but listed as not exported:\n" + "\n".join(told)
 
 
 def compare_names(dialect: str, theirs: str, ours: str) -> None:
-    """What the exporter makes of genuine Kafka's is named, typed and labelled so by us."""
+    """Check that this project's metrics have the same names, types and labels as the exporter's for Apache
+    Kafka.
+    """
     patterns, beans = left_out(), in_help(theirs)
     their_types, our_types = kinds(theirs), kinds(ours)
     their_labels, our_labels = label_names(theirs), label_names(ours)
@@ -96,7 +100,9 @@ def told_by(agent: Agent, dialect: str) -> str:
 def our_brokers(
     stack: ExitStack, directory: Path, dialect: str, zookeeper: ZooKeeper, count: int
 ) -> tuple[str, list[str]]:
-    """An address, and where each serves HTTP. With a name of its own in that ZooKeeper."""
+    """Start brokers with a chroot of their own, and return one broker's address and the URLs of all HTTP
+    listeners.
+    """
     urls, brokers = [], []
     replicas = str(min(count, 3))
     for broker_id in range(1, count + 1):
@@ -121,21 +127,21 @@ def told_at(urls: list[str]) -> list[str]:
 
 
 def await_cleaning(address_of_metrics: str) -> None:
-    """Until logs were looked at, which is told of then."""
+    """Wait for the first run of the log cleaner, after which its metrics are exported."""
 
     def has_looked() -> bool:
         return b"_logcleanermanager_time_since_last_run_ms " in get(address_of_metrics, "/metrics")[1]
 
-    wait_until(has_looked, 60, "the cleaner has looked", 0.5)
+    wait_until(has_looked, 60, "the first run of the log cleaner", 0.5)
 
 
 def known() -> set[str]:
-    """Those of genuine Kafka 3.9.1, of one broker and of three."""
+    """The MBeans of Apache Kafka 3.9.1, as a single broker and as a cluster of three."""
     return set(KNOWN.read_text().split())
 
 
 def address_of(cluster: KafkaCluster) -> str:
-    """That of its first broker."""
+    """The address of the first broker."""
     return cluster.bootstrap_servers.split(",")[0]
 
 
@@ -170,7 +176,9 @@ def test_one_broker_exports_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
 
 @genuine
 def test_three_brokers_export_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
-    """Followers' fetchers, ISRs, the controller: of all three together, and what each has of them."""
+    """Fetchers, ISRs and the controller are compared for all three brokers together, and then checked on each
+    broker.
+    """
     with ExitStack() as stack:
         zookeeper = ZooKeeper(tmp_path / "zookeeper")
         stack.callback(zookeeper.stop)
@@ -189,21 +197,21 @@ def test_three_brokers_export_the_mbeans_of_genuine_kafka(tmp_path: Path) -> Non
                     ours[dialect] = told_at(urls)
     found = sorted(set[str]().union(*theirs))
     (tmp_path / KNOWN.name).write_text("\n".join(found) + "\n")
-    assert set(found) == known(), f"{tmp_path / KNOWN.name} has what there is"
+    assert set(found) == known(), f"update the list from {tmp_path / KNOWN.name}"
     stale = [each for each in left_out() if not any(is_left_out(bean, [each]) for bean in found)]
-    assert not stale, f"the page leaves out what genuine Kafka does not have: {stale}"
+    assert not stale, f"listed as not exported, but unknown to Apache Kafka: {stale}"
     for dialect in DIALECTS:
         compare(set[str]().union(*theirs), set[str]().union(*map(of_ours, ours[dialect])))
         compare_names(dialect, *(merged(texts) for texts in (named[dialect], ours[dialect])))
         for text in ours[dialect]:
-            # Each of three is a follower, and one of them the controller.
+            # Each broker is a follower, and one of them is the controller.
             assert "ReplicaFetcherThread-0-" in text
         controllers = [text for text in ours[dialect] if "controllerchannelmanager_queuesize{" in text]
         assert len(controllers) == 1
 
 
 def merged(texts: list[str]) -> str:
-    """What several brokers tell, as one text; each family once."""
+    """Merge the metrics of several brokers into one text with one entry for each family."""
     found: dict[str, list[str]] = {}
     for text in texts:
         head: list[str] = []

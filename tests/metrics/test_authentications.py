@@ -1,4 +1,4 @@
-"""How many clients could show who they are, how many could not, and whose session had ended."""
+"""Authentication metrics: successful and failed authentications, and expired sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_al
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """An address of a listener with SASL, and where HTTP is served."""
+    """The address of a listener with SASL, and the URL of the HTTP listener."""
     url, port, safe = f"http://127.0.0.1:{free_port()}", free_port(), free_port()
     settings = {
         "kafka.compat.http.listener": url,
@@ -40,7 +40,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 
 def log_in(connection: Connection, password: str) -> int:
-    """The error code."""
+    """Authenticate, and return the error code."""
     connection.ask(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
     token = b"\0alice\0" + password.encode()
     answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 1, {"auth_bytes": token})
@@ -88,5 +88,5 @@ def test_expired_sessions_are_counted(served: tuple[str, str]) -> None:
                 return True
             return False
 
-        wait_until(is_closed, 20, "the session has ended", 0.05)
+        wait_until(is_closed, 20, "the closed connection", 0.05)
     assert Scrape(url).value(name) == before + 1

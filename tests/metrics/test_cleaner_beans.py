@@ -1,4 +1,4 @@
-"""What is told of compaction."""
+"""Metrics of the log cleaner."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
 
 
 def fill(broker: KafkaCompatBroker, topic: str, keys: int, **settings: str) -> None:
-    """Ten segments' worth, in which each of few keys comes again and again."""
+    """Fill ten segments with records of a few repeated keys."""
     admin = AdminClient({"bootstrap.servers": broker.address})
     for future in admin.create_topics([NewTopic(topic, 1, 1, config=LAZY | settings)]).values():
         future.result(30)
@@ -52,13 +52,13 @@ def fill(broker: KafkaCompatBroker, topic: str, keys: int, **settings: str) -> N
 
 def test_the_ratio_of_the_dirtiest_log_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
-    # All of it is dirty, and it asks not to be cleaned.
+    # The whole log is dirty, but its min.cleanable.dirty.ratio prevents a cleaning.
     fill(broker, "dirty", 4)
 
     def dirty_percent() -> float | None:
         return Scrape(url).value(f"{MANAGER}max_dirty_percent")
 
-    wait_until(lambda: dirty_percent() == 100, 20, "the cleaner looks")
+    wait_until(lambda: dirty_percent() == 100, 20, "a run of the cleaner")
     seen = Scrape(url)
     idle_ms = seen.value(f"{MANAGER}time_since_last_run_ms")
     assert idle_ms is not None and 0 <= idle_ms < 20_000
@@ -72,7 +72,8 @@ def test_the_ratio_of_the_dirtiest_log_is_exported(served: tuple[KafkaCompatBrok
 def test_the_share_of_data_kept_by_a_cleaning_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     fill(broker, "cleaned", 2)
-    # Only now, since what an earlier cleaning left depends on how much was there.
+    # The ratio is lowered only after filling, because the share of kept data depends on the size of the first
+    # cleaning.
     setting = ConfigEntry("min.cleanable.dirty.ratio", "0.01", incremental_operation=AlterConfigOpType.SET)
     change = ConfigResource(ConfigResource.Type.TOPIC, "cleaned", incremental_configs=[setting])
     admin = AdminClient({"bootstrap.servers": broker.address})
@@ -82,8 +83,8 @@ def test_the_share_of_data_kept_by_a_cleaning_is_exported(served: tuple[KafkaCom
     def recopied() -> float | None:
         return Scrape(url).value(f"{CLEANER}cleaner_recopy_percent")
 
-    wait_until(lambda: (recopied() or 0) > 0, 60, "a log is cleaned")
-    # Two of about a hundred and fifty records are left.
+    wait_until(lambda: (recopied() or 0) > 0, 60, "a cleaning")
+    # Compaction keeps two of about 150 records.
     assert 1 <= (recopied() or 0) <= 5
     seen = Scrape(url)
     assert seen.value(f"{CLEANER}max_clean_time_secs") is not None
@@ -106,7 +107,7 @@ def test_a_log_that_cannot_be_cleaned_is_counted(served: tuple[KafkaCompatBroker
     def uncleanable() -> float | None:
         return Scrape(url).value(f"{MANAGER}uncleanable_partitions_count", **directory)
 
-    wait_until(lambda: uncleanable() == 1, 60, "the cleaner gives it up")
+    wait_until(lambda: uncleanable() == 1, 60, "the uncleanable partition")
     assert (Scrape(url).value(f"{MANAGER}uncleanable_bytes", **directory) or 0) > 9 * SEGMENT_BYTES
 
 

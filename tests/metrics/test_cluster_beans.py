@@ -1,4 +1,4 @@
-"""What brokers of a cluster tell of their followers, and of what their controller does."""
+"""Metrics of followers and of the controller in a cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAST = "100000000"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
-    # A batch at a time.
+    # A fetch returns one batch at a time.
     with KafkaCluster(3, {"replica.fetch.max.bytes": 100}) as running:
         yield running
 
@@ -60,7 +60,7 @@ def test_a_lagging_follower_is_counted(cluster: KafkaCluster) -> None:
 
     cluster.control.shrink_isr("followed", 0, broker=follower)
     seen = Scrape(url)
-    # Nobody fetches for it.
+    # The follower does not fetch this partition.
     assert seen.value(f"{FETCHERS}failedpartitionscount", **REPLICA) == 1
     each_alone = {"batch.num.messages": "1"}
     produce(cluster.bootstrap_servers, "followed", [1_000] * 60, partition=0, keys=None, **each_alone)
@@ -71,7 +71,7 @@ def test_a_lagging_follower_is_counted(cluster: KafkaCluster) -> None:
     assert lag() == 0
     with ThreadPoolExecutor() as pool:
         restored = pool.submit(cluster.control.restore_isr, "followed", 0, broker=follower)
-        wait_until(lambda: lag() > 0, 20, "it is behind")
+        wait_until(lambda: lag() > 0, 20, "a lagging follower")
         seen = Scrape(url)
         at = {"clientId": f"ReplicaFetcherThread-0-{leader}", "topic": "followed", "partition": "0"}
         told = seen.value("kafka_server_fetcherlagmetrics_consumerlag", **at)
@@ -79,7 +79,7 @@ def test_a_lagging_follower_is_counted(cluster: KafkaCluster) -> None:
         assert told is not None and 1 <= told < 60
         set_config(cluster, ResourceType.BROKER, str(follower), follower_replication_throttled_rate=FAST)
         restored.result(20)
-    wait_until(lambda: lag() == 0, 20, "it has caught up")
+    wait_until(lambda: lag() == 0, 20, "a follower without lag")
     assert Scrape(url).value(f"{FETCHERS}failedpartitionscount", **REPLICA) == 0
 
 
@@ -99,14 +99,14 @@ def test_follower_fetches_are_counted(cluster: KafkaCluster) -> None:
     produce(cluster.bootstrap_servers, "asked", [1_000] * 5)
     written = Scrape(url).value("kafka_server_brokertopicmetrics_bytesin_total", topic="asked") or 0
     assert written > 0
-    wait_until(lambda: value("bytes") - before >= 2 * written, 20, "both followers have it")
+    wait_until(lambda: value("bytes") - before >= 2 * written, 20, "replication to both followers")
     assert value("requests") > 0
 
     def rate() -> float:
         return Scrape(url).value(f"{FETCHERS}minfetchrate", **REPLICA) or 0
 
-    # Each second of a fetcher is noted.
-    wait_until(lambda: rate() > 0, 20, "fetches are counted")
+    # The fetch rate is updated once per second.
+    wait_until(lambda: rate() > 0, 20, "a fetch rate")
     seen = Scrape(url)
     assert seen.value(f"{FETCHERS}deadthreadcount", **REPLICA) == 0
 
@@ -119,16 +119,16 @@ def test_controller_events_are_counted(cluster: KafkaCluster) -> None:
 
     before = {what: count(what) for what in ("topicchange", "topicdeletion", "isrchange")}
     cluster.create_topic("controlled")
-    wait_until(lambda: count("topicchange") > before["topicchange"], 20, "the controller has seen it")
+    wait_until(lambda: count("topicchange") > before["topicchange"], 20, "the topic change")
     known = cluster.control.partition("controlled", 0)
     follower = next(each for each in known["replicas"] if each != known["leader"])
     cluster.control.shrink_isr("controlled", 0, broker=follower)
-    wait_until(lambda: count("isrchange") > before["isrchange"], 20, "an ISR has changed")
+    wait_until(lambda: count("isrchange") > before["isrchange"], 20, "the ISR change")
     cluster.control.restore_isr("controlled", 0, broker=follower)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for future in admin.delete_topics(["controlled"]).values():
         future.result(30)
-    wait_until(lambda: count("topicdeletion") > before["topicdeletion"], 20, "a topic was deleted")
+    wait_until(lambda: count("topicdeletion") > before["topicdeletion"], 20, "the topic deletion")
     seen = Scrape(url)
     took_ms = seen.value(f"{STATS}topicchangerateandtimems", quantile="0.99")
     assert took_ms is not None and took_ms > 0
@@ -147,7 +147,7 @@ def test_controller_events_are_counted(cluster: KafkaCluster) -> None:
         names = ("topicstodelete", "replicastodelete")
         return [Scrape(url).value(f"kafka_controller_kafkacontroller_{name}count") for name in names]
 
-    wait_until(lambda: to_delete() == [0, 0], 20, "all of it is gone")
+    wait_until(lambda: to_delete() == [0, 0], 20, "the end of all deletions")
 
 
 def test_a_reassignment_is_counted_by_the_partition_leader(cluster: KafkaCluster) -> None:
@@ -171,9 +171,9 @@ def test_a_reassignment_is_counted_by_the_partition_leader(cluster: KafkaCluster
     with Connection(f"{known.host}:{known.port}") as connection:
         answer = connection.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, asked)
     assert answer["error_code"] == 0
-    wait_until(lambda: moving() == 1, 20, "a replica is added")
+    wait_until(lambda: moving() == 1, 20, "the added replica")
     set_config(cluster, ResourceType.BROKER, "3", follower_replication_throttled_rate=FAST)
-    wait_until(lambda: moving() == 0, 20, "it is added, and another one removed")
+    wait_until(lambda: moving() == 0, 20, "the end of the reassignment")
     assert (Scrape(url).value("kafka_server_followerreplication_byte_rate") or 0) > 0
     assert Scrape(url).value("kafka_server_leaderreplication_byte_rate") == 0
 

@@ -1,8 +1,9 @@
-"""/live and /ready: of a broker that is well, and of brokers that lack something."""
+"""/live and /ready, for healthy and for unhealthy brokers."""
 
 from __future__ import annotations
 
 import json
+from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
@@ -30,18 +31,32 @@ def test_healthy_brokers_are_ready(kind: type[KafkaBroker]) -> None:
         assert get_json(broker.control.url, "/ready") == (200, {"ready": True})
 
 
+def test_health_and_metrics_are_served_to_head_requests() -> None:
+    with KafkaBroker() as broker:
+        connection = HTTPConnection(broker.control.url.removeprefix("http://"), timeout=20)
+        for path in ("/live", "/ready", "/metrics", "/public_metrics"):
+            seen = []
+            for method in ("GET", "HEAD"):
+                connection.request(method, path)
+                with connection.getresponse() as response:
+                    seen.append((response.status, response.headers.get_content_type()))
+                    assert bool(response.read()) == (method == "GET")
+            assert seen[0] == seen[1] and seen[0][0] == 200
+        connection.close()
+
+
 def test_a_broker_without_the_metadata_store_is_not_ready() -> None:
     with KafkaCluster() as cluster:
         url = cluster.control.url
         cluster.control.cut_coordination(2)
-        wait_until(lambda: get(url, "/ready")[0] == 503, 10, "a broker is not ready", 0.05)
+        wait_until(lambda: get(url, "/ready")[0] == 503, 10, "an unready broker", 0.05)
         _, told = get_json(url, "/ready")
         assert told["ready"] is False
         assert told["reasons"] and all(reason.startswith("broker 2: ") for reason in told["reasons"])
         assert "its session with the metadata store is" in told["reasons"][0]
         assert get(url, "/live")[0] == 200
         cluster.control.mend(2)
-        wait_until(lambda: get(url, "/ready")[0] == 200, 30, "all are ready", 0.05)
+        wait_until(lambda: get(url, "/ready")[0] == 200, 30, "readiness of all brokers", 0.05)
 
 
 def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
@@ -58,7 +73,7 @@ def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
         control = Control(url)
         control.break_disks(log_dir=folders[1], failed=True)
         create_topic(broker.address, "t", 4)
-        wait_until(lambda: get(url, "/ready")[0] == 503, 10, "a failed disk shows", 0.05)
+        wait_until(lambda: get(url, "/ready")[0] == 503, 10, "the failed log directory", 0.05)
         (reason,) = get_json(url, "/ready")[1]["reasons"]
         assert reason.endswith(": 1 of its 2 log directories have failed")
     finally:

@@ -1,7 +1,8 @@
-"""The names of the JMX exporter: each selector of dashboards and alert rules that circulate has data from us
-where it has data from genuine Kafka with the exporter, and the families are alike in types and labels.
+"""Metric names of the JMX exporter: selectors from public dashboards and alert rules return data from this
+project's broker if they return data from Apache Kafka with the exporter. Types and labels are equal.
 
-selectors.txt has the selectors, and says which have no data of genuine Kafka; a campaign asks Kafka itself.
+selectors.txt contains the selectors, and marks those without data from Apache Kafka. The campaign checks this
+with Apache Kafka itself.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ OF_ZOOKEEPER = re.compile("zookeeper")
 
 
 class Selector(NamedTuple):
-    """One of Prometheus's, as `name{label="value"}`."""
+    """A Prometheus selector: `name{label="value"}`."""
 
     text: str
     dialect: str
     has_data: bool
 
     def picks(self, samples: Samples) -> bool:
-        """Whether any sample is selected."""
+        """Return whether the selector matches any sample."""
         name, _, conditions = self.text.partition("{")
         wanted = re.findall(r'(\w+)(=|!=)"([^"]*)"', conditions)
         return any(
@@ -59,7 +60,7 @@ def selectors() -> list[Selector]:
 def our_broker(
     directory: Path, dialect: str, zookeeper: ZooKeeper | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Its address, and where it serves HTTP."""
+    """Start a broker. Return its address and the URL of its HTTP listener."""
     url = f"http://127.0.0.1:{free_port()}"
     settings = {"kafka.compat.http.listener": url, "kafka.compat.metrics.dialect": dialect}
     if zookeeper is not None:
@@ -83,11 +84,11 @@ def test_selectors_of_kafka_dashboards_match_samples(dialect: str, tmp_path: Pat
             assert selector.picks(samples) == selector.has_data, selector.text
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 def test_prometheus_queries_of_dashboards_return_samples(tmp_path: Path) -> None:
     found = program()
     if found is None:
-        pytest.skip(f"there is no prometheus on the PATH, and {VARIABLE} names none")
+        pytest.skip(f"prometheus is not on the PATH, and {VARIABLE} is not set")
     with (
         our_broker(tmp_path / "1", "jmx-exporter") as (first, first_url),
         our_broker(tmp_path / "2", "confluent") as (second, second_url),
@@ -107,7 +108,7 @@ def test_prometheus_queries_of_dashboards_return_samples(tmp_path: Path) -> None
         assert server.ask(f"sum(rate(kafka_server_brokertopicmetrics_bytesin_total{topic}[1m]))")
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 def test_metric_names_match_those_of_genuine_kafka_with_the_jmx_exporter(tmp_path: Path) -> None:
     theirs: dict[str, list[str]] = {}
     ours: dict[str, str] = {}

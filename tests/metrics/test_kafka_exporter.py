@@ -1,5 +1,6 @@
-"""What kafka_exporter tells of our brokers, they tell themselves: each sample with its labels and its value,
-and each family with its type and help. In a campaign also of genuine Kafka with the same content.
+"""The metrics that kafka_exporter reports for this project's brokers: the brokers export the same samples,
+with the same labels, values, types and help texts. The campaign also compares them with Apache Kafka with the
+same contents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ODD = f'{PREFIX}say "hé"\\now'
 
 @contextmanager
 def content(address: str) -> Iterator[None]:
-    """Topics and groups of many kinds, among them a group with a member, and a transaction that is open."""
+    """Create topics and groups of many kinds, including a group with a member and an open transaction."""
     now_ms = int(time.time() * 1000)
     plain, empty, mixed = (PREFIX + name for name in ("plain", "empty", "mixed"))
     for topic, partitions in ((plain, 3), (empty, 2), (mixed, 1)):
@@ -66,7 +67,7 @@ def content(address: str) -> Iterator[None]:
 
 
 def exported(address: str, folder: Path) -> str:
-    """What kafka_exporter tells."""
+    """Return the metrics of kafka_exporter."""
     with kafka_exporter(address, folder / "kafka_exporter.log") as url:
         found = [""]
 
@@ -74,12 +75,12 @@ def exported(address: str, folder: Path) -> str:
             found[0] = get(url, "/metrics")[1].decode()
             return f'kafka_consumergroup_lag{{consumergroup="{PREFIX}behind"' in found[0]
 
-        wait_until(has_groups, 30, "kafka_exporter tells of groups", 0.2)
+        wait_until(has_groups, 30, "kafka_exporter's metrics of groups", 0.2)
         return found[0]
 
 
 def meanings(text: str) -> dict[str, tuple[str, str]]:
-    """Type and help by name."""
+    """Map each family to its type and help."""
     return {
         family.name: (family.type, family.documentation) for family in text_string_to_metric_families(text)
     }
@@ -93,18 +94,18 @@ def test_our_metrics_match_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_
     expected, found = of_kafka(theirs), of_kafka(ours)
     assert {name for name, _ in expected} == FAMILIES
     assert {key: found.get(key) for key in expected} == expected
-    # Nor have we a sample of its families that it does not have.
+    # The broker exports no other samples of these families.
     assert {key for key in found if key[0] in FAMILIES} == set(expected)
     for name in FAMILIES:
         assert meanings(ours)[name] == meanings(theirs)[name]
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 def test_our_metrics_match_those_of_genuine_kafka_with_kafka_exporter(
     genuine: GenuineKafka, tmp_path: Path
 ) -> None:
     def comparable(text: str) -> Samples:
-        """Not who leads: the ids of the brokers differ."""
+        """Keep the comparable samples. Leaders are excluded, because the broker ids differ."""
         return {
             key: value
             for key, value in of_kafka(text).items()

@@ -1,6 +1,6 @@
-"""Lag in records and in seconds: exact, whatever happened to the log and to the clock.
+"""Lag in records and in seconds: exact values after changes of the log and of the clock.
 
-Time stands still but where it is put forward, so that a test knows every age to the millisecond.
+The clock is stopped and only advanced by the tests, so that ages are exact to the millisecond.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAY_S = 86_400
 
 
 class Lagging:
-    """A broker whose time stands still, and a topic with a group."""
+    """A broker whose clock is stopped, and a topic with a group."""
 
     def __init__(self, broker: KafkaBroker) -> None:
         broker.control.stand_still()
@@ -29,7 +29,7 @@ class Lagging:
         self.address = broker.bootstrap_servers
 
     def produce(self, ages_s: list[float], **how: object) -> None:
-        """Records of these ages."""
+        """Write records of these ages."""
         now_ms = self.control.now_ms()
         produce(self.address, "t", [now_ms - round(age_s * 1000) for age_s in ages_s], **how)  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ class Lagging:
         commit(self.address, "g", {("t", 0): offset})
 
     def lag(self) -> tuple[float | None, float | None]:
-        """In records and in seconds."""
+        """Return the lag in records and in seconds."""
         seen = Scrape(self.control.url)
         at = {"consumergroup": "g", "topic": "t"}
         seconds = seen.value("kafka_consumergroup_lag_seconds", **at, partition=0)
@@ -114,7 +114,8 @@ def test_lag_counts_from_the_first_record_that_retention_has_kept(lagging: Laggi
     lagging.control.advance(1.5 * DAY_S)
     seen = Scrape(lagging.control.url)
     assert seen.value("kafka_topic_partition_oldest_offset", topic="t", partition=0) == 5
-    # As Kafka counts, from the committed offset; the first record that is there has waited for so long.
+    # As in Apache Kafka, the lag counts from the committed offset. The age is that of the first existing
+    # record.
     assert lagging.lag() == (6, 1.5 * DAY_S + 10)
     lagging.control.roll("t")
     lagging.control.advance(DAY_S)
@@ -143,10 +144,10 @@ def test_lag_includes_records_and_markers_of_transactions(lagging: Lagging) -> N
     lagging.commit(0)
     assert lagging.lag() == (2, (lagging.control.now_ms() - 1_000) / 1000)
     lagging.commit(1)
-    assert lagging.lag() == (1, 0), "only the marker is left"
+    assert lagging.lag() == (1, 0), "only the marker remains"
     now_ms = lagging.control.now_ms()
     transaction(lagging.address, "t", [now_ms - 30_000], end="abort")
-    assert lagging.lag() == (3, 30), "what is aborted is there for who reads uncommitted"
+    assert lagging.lag() == (3, 30), "aborted records count, because read_uncommitted consumers read them"
     lagging.commit(4)
     assert lagging.lag() == (0, 0)
     producer = transaction(lagging.address, "t", [now_ms - 20_000, now_ms - 10_000], end="open")
@@ -157,7 +158,7 @@ def test_lag_includes_records_and_markers_of_transactions(lagging: Lagging) -> N
     lagging.commit(6)
     assert lagging.lag() == (1, 0)
     lagging.produce([3])
-    assert lagging.lag() == (2, 3), "what comes behind a marker that was passed over is found"
+    assert lagging.lag() == (2, 3), "the first record after skipped markers counts"
 
 
 def test_lag_is_correct_after_an_offset_reset_and_after_a_topic_is_recreated(lagging: Lagging) -> None:
@@ -180,7 +181,7 @@ def test_the_lag_of_an_empty_topic_is_zero(lagging: Lagging) -> None:
 
 
 def test_lag_is_correct_under_load(running: KafkaBroker) -> None:
-    """A consumer that reads, is paused, and goes on; the truth is what it knows of its next record."""
+    """A consumer reads, pauses and continues. The expected lag is derived from the consumer's next record."""
     running.create_topic("loaded")
     address = running.bootstrap_servers
     consumer = Consumer({"bootstrap.servers": address, "group.id": "slow", "enable.auto.commit": False})

@@ -1,6 +1,6 @@
-"""What a scrape of very many partitions costs: its own time, that of others meanwhile, memory.
+"""Cost of scraping many partitions: duration, delay of other requests, and memory.
 
-Of 1,000 partitions each day, of 10,000 in a campaign.
+1,000 partitions daily, 10,000 in a campaign.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.transactions.programs import create_topic
 
 TOPICS = 10
 PARTITIONS = campaign.rounds(100, 1_000)
-# Every day other tests run beside these.
+# Daily runs share the machine with other tests.
 SCRAPE_MS_MAX = 300
 STALL_MS_MAX = campaign.rounds(100, 20)
 MEMORY_MAX = 10 * 1024 * 1024
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
 
 
 def watched(served: tuple[KafkaCompatBroker, str], what: str) -> tuple[float, bytes]:
-    """The least time of some scrapes (ms), and what the last one told."""
+    """Return the minimum duration of several scrapes in ms, and the last scrape's text."""
     broker, url = served
     took_ms = []
     with Bystander(broker.port, broker.pid, interval_ms=2) as bystander:
@@ -105,7 +105,7 @@ def test_an_interrupted_scrape_does_not_affect_later_scrapes(
     host, port = url.removeprefix("http://").split(":")
     for read_bytes in (0, 1000):
         with socket.create_connection((host, int(port)), 20) as connection:
-            # Its end is a reset.
+            # Close the connection with a reset.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What clients with quotas use, and for how long they are throttled."""
+"""Quota metrics: usage of clients with quotas, and their throttle times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_throttled_clients_are_exported(broker: KafkaBroker) -> None:
         assert connection.ask(ApiKey.PRODUCE, 9, request)["throttle_time_ms"] == 0
         seen = Scrape(broker.control.url)
         rate = seen.value(f"{QUOTA}byte_rate", **fast)
-        # Over ten seconds of history that are not there count as if there was nothing.
+        # The rate covers ten seconds before the first request, in which nothing was sent.
         assert rate is not None and 0 < rate <= 600
         assert math.isnan(seen.value(f"{QUOTA}throttle_time", **fast) or 0)
         waited_ms = connection.ask(ApiKey.PRODUCE, 9, produce_request("limited", 200_000))["throttle_time_ms"]
@@ -104,7 +104,7 @@ def test_a_throttled_request_counts_toward_the_quota_with_the_longest_delay() ->
     first_ms = counted.throttle(asking(ApiKey.PRODUCE, 100_000, busy_s=0.001), request, object())
     assert first_ms > 0 and used()["Produce"].throttle_ms == first_ms
     assert math.isnan(used()["Request"].throttle_ms)
-    # Longer than the bytes, which are forgotten by then.
+    # Exceed the window of the byte rate, so that the earlier bytes do not count.
     clock.now_ms += 60 * SECOND_MS
     second_ms = counted.throttle(asking(ApiKey.PRODUCE, 100, busy_s=10.0), request, object())
     assert second_ms > 0 and used()["Request"].throttle_ms == second_ms

@@ -1,4 +1,4 @@
-"""What is remembered from scrape to scrape: a log that has not changed is not read again, one that has is."""
+"""The cache of record times between scrapes: unchanged logs are not read again, changed ones are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW_MS = START_MS + 60_000
 
 
 class Watched:
-    """A partition that this broker leads, and how often its log was read."""
+    """A partition led by this broker, and the offsets at which its log was read."""
 
     def __init__(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         self.log = log
@@ -37,7 +37,7 @@ class Watched:
         monkeypatch.setattr(group_lag, "first_record_from", counted)
 
     def lag_ms(self, committed: int) -> int | None:
-        """In a scrape of its own."""
+        """Compute the lag in a new scrape."""
         self.times.begin()
         led: Any = SimpleNamespace(
             topic="t", partition=0, log=self.log, high_watermark=self.log.log_end_offset
@@ -58,7 +58,7 @@ def test_only_partitions_that_changed_are_read(watched: Watched) -> None:
     assert watched.lag_ms(0) == 60_000 and watched.reads == [0]
     assert watched.lag_ms(2) == 59_998 and watched.reads == [0, 2]
     assert watched.lag_ms(4) == 0 and watched.reads == [0, 2]
-    assert watched.lag_ms(2) == 59_998, "forgotten: it was not asked for in between"
+    assert watched.lag_ms(2) == 59_998, "the entry was evicted, because the previous scrape did not use it"
     assert watched.reads == [0, 2, 2]
 
 

@@ -1,4 +1,4 @@
-"""/metrics: topics and groups by kafka_exporter's names, of a broker and of a cluster."""
+"""/metrics: topics and groups with the names of kafka_exporter, for a broker and for a cluster."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_scrape_contains_topics_and_groups(broker: KafkaBroker) -> None:
         assert seen.value("kafka_consumergroup_current_offset", **of_partition) == offset
         assert seen.value("kafka_consumergroup_lag", **of_partition) == lag
     assert seen.value("kafka_consumergroup_lag_seconds", **of_group, partition=0) is None
-    # As kafka_exporter sums: with the -1 of the offset, without that of the lag.
+    # Like kafka_exporter, the sum of offsets includes -1 for a missing offset; the sum of lags does not.
     assert seen.value("kafka_consumergroup_current_offset_sum", **of_group) == 4
     assert seen.value("kafka_consumergroup_lag_sum", **of_group) == 4
     assert seen.value("kafka_consumergroup_members", consumergroup=group) == 0
@@ -77,7 +77,7 @@ def test_public_metrics_do_not_include_partitions(broker: KafkaBroker) -> None:
     assert not any("partition" in dict(labels) for _, labels in few.samples)
     without = {key for key in all_of_it.samples if "partition" not in dict(key[1])}
     assert set(few.samples) <= without
-    # Of APIs there are those alone that write and read records.
+    # Among the APIs, only those that read or write records are included.
     left_out = {dict(labels)["request"] for _, labels in without - set(few.samples)}
     assert {"Metadata", "OffsetCommit"} <= left_out and not left_out & {"Produce", "Fetch", "FetchConsumer"}
     assert few.value("kafka_topic_current_offset_sum", topic="counted") == 15
@@ -127,7 +127,7 @@ def test_a_cluster_in_one_process_is_scraped_as_a_single_target() -> None:
             seen = Scrape(cluster.control.url)
             return seen.value(f"{BY_PARTITION}under_replicated_partition", topic="t", partition=5) == 1
 
-        wait_until(shrunk, 20, "the brokers hear of it", 0.05)
+        wait_until(shrunk, 20, "the shrunk ISR", 0.05)
         seen = Scrape(cluster.control.url, "/public_metrics")
         assert seen.value("kafka_topic_under_replicated_partitions", topic="t") == 1
 

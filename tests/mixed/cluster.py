@@ -1,4 +1,6 @@
-"""A cluster of our brokers and genuine Kafka's on one ZooKeeper, where a broker may change its kind."""
+"""A cluster of our brokers and Apache Kafka's on one ZooKeeper, in which brokers can be exchanged for the
+other kind.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SETTINGS = {
 
 
 class MixedCluster(FaultCluster):
-    """Three brokers, each of the kind that `kinds` says; `change` makes one another kind's, on its folder."""
+    """Three brokers of the given `kinds`. `change` replaces a broker with the other kind on the same log
+    directory.
+    """
 
     heap = "256M"
 
@@ -52,18 +56,18 @@ class MixedCluster(FaultCluster):
         return self.kinds[broker_id] == GENUINE
 
     def change(self, broker_id: int, kind: str) -> None:
-        """Stop a broker as an operator does, and start one of the other kind with its id, port and folder."""
+        """Stop a broker cleanly, and start the other kind with the same id, port and log directory."""
         self.brokers[broker_id].process.stop(120)
         self.kinds[broker_id] = kind
         self.brokers[broker_id] = self._broker(broker_id)
         self.start(broker_id)
 
     def of_kind(self, kind: str) -> list[int]:
-        """The brokers that are of a kind now."""
+        """Return the current brokers of a kind."""
         return [broker_id for broker_id in BROKER_IDS if self.kinds[broker_id] == kind]
 
     def elect_controller(self, kind: str) -> int:
-        """Have a broker of that kind as controller: /controller is removed while the others are paused."""
+        """Make a broker of `kind` the controller: delete /controller while the other brokers are paused."""
         from kazoo.exceptions import NoNodeError
 
         def is_controller() -> bool:
@@ -78,14 +82,13 @@ class MixedCluster(FaultCluster):
                         pauses.enter_context(self.paused(broker_id))
                 with suppress(NoNodeError):
                     self._nodes.delete("/controller")
-                wait_until(is_controller, 60, f"a controller that is {kind}", 0.02)
+                wait_until(is_controller, 60, f"a controller of kind {kind}", 0.02)
         controller_id = self.controller()
         assert controller_id is not None
         return controller_id
 
     def unequal(self, topic: str, partitions: int) -> list[str]:
-        """The partitions whose files are not the same, batch for batch, on all brokers. To be asked when the
-        brokers are down."""
+        """Return the partitions with batches that differ between brokers. The brokers must be stopped."""
         return [
             f"{topic}-{partition}"
             for partition in range(partitions)

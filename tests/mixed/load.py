@@ -1,9 +1,9 @@
-"""What runs on a cluster while its brokers are killed and exchanged, and what must hold of it afterwards.
+"""A load that runs while brokers are killed and exchanged, and checks of its results.
 
-- Idempotent producers with acks=all write to six partitions, and note what was acknowledged.
-- A member of a group reads that and commits what it read.
-- A copier takes numbers from `source` to `target` in transactions, every seventh of which is aborted; the
-  numbers are written by one more idempotent producer, for as long as the load runs.
+- Idempotent producers with acks=all write to six partitions, and record acknowledgements.
+- A group member reads these records and commits its offsets.
+- A copier moves numbers from `source` to `target` in transactions, every seventh of which is aborted. A
+further idempotent producer writes the numbers while the load runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COPY_S = 600.0
 
 
 class _Numbers(threading.Thread):
-    """Writes 0 to `total - 1` to `source`: slowly, until it is told to hurry."""
+    """Writes 0 to `total - 1` to `source`, slowly until `finish` is called."""
 
     def __init__(self, bootstrap_servers: str, total: int, pause_s: float) -> None:
         super().__init__(name="numbers", daemon=True)
@@ -71,7 +71,7 @@ class _Numbers(threading.Thread):
         client.flush(_END_S)
 
     def finish(self) -> None:
-        """Write the rest at once."""
+        """Write the remaining numbers without pauses."""
         self._hurry.set()
         self.join(_END_S)
         assert not self.is_alive(), "the numbers were not written"
@@ -80,7 +80,7 @@ class _Numbers(threading.Thread):
 
 @dataclass
 class Evidence:
-    """What the load was told, and what was found."""
+    """The acknowledgements, and the problems found."""
 
     began_ms: int
     ended_ms: int
@@ -98,13 +98,13 @@ class Evidence:
         )
         return (
             f"{(self.ended_ms - self.began_ms) / 1000:.0f} s; {'; '.join(gaps)}; {self.copied} copied in "
-            f"transactions, {self.aborted} aborted, {self.copiers} lives of the copier; "
+            f"transactions, {self.aborted} aborted, {self.copiers} starts of the copier; "
             f"{len(self.problems)} problems"
         )
 
 
 class Load:
-    """See above. Made by `running`."""
+    """The load described in the module's docstring. Use `running` to create it."""
 
     def __init__(
         self,
@@ -141,21 +141,26 @@ class Load:
         self._began_ms = now_ms()
 
     def wait_at_work(self) -> None:
-        """Wait until every client has an acknowledgement of now for every partition, and the copier lives."""
+        """Wait until every client has a new acknowledgement for every partition, and restart the copier if it
+        exited.
+        """
         since_ms = now_ms()
         for producer in self.producers:
             wait_until(
-                partial(producer.acknowledged_since, since_ms), _AT_WORK_S, f"{producer.client} at work", 0.1
+                partial(producer.acknowledged_since, since_ms),
+                _AT_WORK_S,
+                f"{producer.client} at work",
+                0.1,
             )
         self._copied()
 
     def finish(self) -> Evidence:
-        """Have all of it come to its end, and look at what is there."""
+        """Stop the load, and check its results."""
         for producer in self.producers:
             producer.stop()
         self._numbers.finish()
         evidence = Evidence(self._began_ms, now_ms(), copiers=self._copier.lives)
-        wait_until(self._copied, _COPY_S, "the copier to end", 0.5)
+        wait_until(self._copied, _COPY_S, "completion of the copier", 0.5)
         evidence.copiers = self._copier.lives
         servers = self._cluster.bootstrap_servers
         log = read_everything(servers, LEDGER, PARTITIONS)
@@ -175,13 +180,13 @@ class Load:
             counts = Counter(copied)
             twice = [number for number, count in counts.items() if count > 1]
             missing = [number for number in range(self._total) if str(number) not in counts]
-            evidence.problems.append(f"copied: {missing[:5]} are missing, {twice[:5]} there twice")
+            evidence.problems.append(f"copied: {missing[:5]} are missing, {twice[:5]} duplicated")
         evidence.copied = len(copied)
         evidence.aborted = len(read_all(servers, "target", "read_uncommitted")) - len(copied)
         return evidence
 
     def _copied(self) -> bool:
-        """Whether the copier is done; one that failed, or found nothing more for now, is started again."""
+        """Return whether the copier has copied everything. If it exited before, start it again."""
         if not self._copier.keep_alive():
             return False
         if committed_offset(self._cluster.bootstrap_servers, GROUP, "source") >= self._total:
@@ -190,7 +195,7 @@ class Load:
         return False
 
     def close(self) -> None:
-        """Whatever still runs ends."""
+        """Kill all clients that are still running."""
         for producer in self.producers:
             producer.kill()
         self._copier.kill()
@@ -199,10 +204,10 @@ class Load:
 
 
 def _unread(client: str, member: Member, ends: dict[int, int]) -> list[str]:
-    """What a member did not read or commit up to the ends; it may be about to."""
+    """Wait until a member has read and committed everything, and return what is missing."""
     deadline = time.monotonic() + _END_S
     while member.committed != ends and time.monotonic() < deadline and not member.errors:
-        time.sleep(0.2)  # interval of polling
+        time.sleep(0.2)  # polling interval
     problems = [f"the group of {client}: {error}" for error in member.errors]
     if member.committed != ends:
         problems.append(f"the group of {client} committed {member.committed}, the ends are {ends}")
@@ -224,8 +229,9 @@ def running(
     total: int,
     seconds: float,
 ) -> Iterator[Load]:
-    """The load at work. `clients` write and read, of `copier`'s kind is the copier, and `total` numbers go to
-    it over about so many `seconds`."""
+    """Run the load. `clients` write and read, `copier` is the kind of the copier, and it receives `total`
+    numbers over about `seconds`.
+    """
     for topic, partitions in TOPICS.items():
         cluster.create_topic(topic, partitions)
     with ExitStack() as stack:

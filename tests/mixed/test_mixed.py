@@ -1,8 +1,8 @@
-"""Our brokers and genuine Kafka 3.9.1's in one cluster: kills, controllers of both kinds, and brokers that
-change their kind on their own folder, under acks=all load with a group and transactions.
+"""Our brokers and Apache Kafka 3.9.1's in one cluster: kills, controllers of both kinds, and brokers replaced
+by the other kind on the same log directory, under acks=all load with a group and transactions.
 
-Everyday one broker of ours beside two of genuine Kafka, a kill of each kind under a controller of each kind;
-with `--campaign` also every broker from genuine Kafka to ours and back.
+Normal runs use one of our brokers and two of Apache Kafka's, with a kill of each kind under a controller of
+each kind. `--campaign` also replaces every broker of Apache Kafka with ours and back.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ pytestmark = pytest.mark.timeout(3000)
 
 
 class Steps:
-    """What is done to the cluster, one thing after the other, each with its time."""
+    """Runs the steps one after another, and prints the duration of each."""
 
     def __init__(self, cluster: MixedCluster, load: Load) -> None:
         self._cluster = cluster
         self._load = load
 
     def kill(self, broker_id: int) -> None:
-        """kill -9; others take over, the load goes on, the broker comes back."""
+        """Kill a broker under load, wait for the failover, and start the broker again."""
         self._timed(
             f"kill -9 of broker {broker_id} ({self._cluster.kinds[broker_id]})", self._kill, broker_id
         )
 
     def change(self, broker_id: int, kind: str) -> None:
-        """A broker goes on as one of the other kind."""
+        """Replace a broker with one of the other kind."""
         self._timed(f"broker {broker_id} becomes {kind}", self._change, broker_id, kind)
 
     def controller(self, kind: str) -> int:
-        """A broker of that kind is the controller."""
-        return self._timed(f"a controller that is {kind}", self._cluster.elect_controller, kind)
+        """Make a broker of this kind the controller."""
+        return self._timed(f"a controller of kind {kind}", self._cluster.elect_controller, kind)
 
     def _kill(self, broker_id: int) -> None:
         self._cluster.brokers[broker_id].kill()
@@ -119,7 +119,7 @@ def test_brokers_can_be_replaced_one_by_one_with_ours_and_back(tmp_path: Path, c
             for count, broker_id in enumerate(BROKER_IDS, 1):
                 steps.change(broker_id, kind)
                 if count < len(BROKER_IDS):
-                    # Both kinds are there: each is the controller once, and one of each is killed.
+                    # The cluster is mixed: with a controller of each kind, kill a broker of each kind.
                     for controller_kind in (OURS, GENUINE):
                         controller_id = steps.controller(controller_kind)
                         steps.kill(controller_id)

@@ -1,5 +1,6 @@
-"""Our brokers and genuine Kafka's in one cluster, with the same settings of security: they log in at
-each other and at ZooKeeper over TLS, and so do clients."""
+"""Our brokers and Apache Kafka's in one cluster with the same security settings: brokers and clients
+authenticate to each other and to ZooKeeper over TLS.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def _cluster(directory: Path, kinds: dict[int, str]) -> MixedCluster:
     return MixedCluster(directory, kinds, session_timeout_ms=3000, secured=True)
 
 
-CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="waits for brokers: with --campaign")
+CAMPAIGN = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
 
 
 @CAMPAIGN
@@ -35,18 +36,18 @@ def test_kills_of_brokers_and_zookeeper_do_not_lose_acknowledged_records(tmp_pat
         cluster.create_topic(TOPIC, 3)
         controller_id = cluster.elect_controller(OURS)
         sent = _produce(cluster)
-        # Makes the topic of offsets, which needs all three.
+        # Consuming creates the offsets topic, which needs all three brokers.
         assert _consume(cluster, sent, "before") == sent
         cluster.brokers[controller_id].kill()
         cluster.wait_without(controller_id, TOPIC)
         sent += _produce(cluster)
         cluster.start(controller_id)
         cluster.wait_in_sync(TOPIC)
-        # Of the two others, one that was not killed yet.
+        # Choose a broker that was not killed yet.
         other = 2 if controller_id != 2 else 1
         cluster.brokers[other].kill()
         cluster.wait_without(other, TOPIC)
-        # Sessions go on by new connections, or are over and others begin: both log in and protect nodes.
+        # Sessions either resume on new connections or are replaced: both must authenticate and protect nodes.
         cluster.zookeeper.restart(kill=True)
         sent += _produce(cluster)
         _check(cluster, sent)
@@ -70,7 +71,7 @@ def test_kills_of_both_kinds_of_controllers_do_not_lose_acknowledged_records(tmp
 
 
 def _check(cluster: MixedCluster, sent: int) -> None:
-    """Nothing is lost, topics can be made, and every node is protected."""
+    """Check that no records are lost, topics can be created, and every node is protected."""
     wait_until(lambda: _has_topic(cluster, "after"), 60, "a new topic")
     cluster.wait_in_sync("after", replicas=2)
     assert _consume(cluster, sent, "after") == sent
@@ -83,7 +84,7 @@ def _check(cluster: MixedCluster, sent: int) -> None:
 
 
 def _has_topic(cluster: MixedCluster, topic: str) -> bool:
-    """Whether it is there after one try to create it: the controller may be on its way."""
+    """Try once to create the topic, and return whether it exists. The controller may be changing."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **for_librdkafka()})
     with suppress(KafkaException):
         admin.create_topics([NewTopic(topic, 1, 2)])[topic].result(30)
@@ -91,7 +92,7 @@ def _has_topic(cluster: MixedCluster, topic: str) -> bool:
 
 
 def _produce(cluster: MixedCluster) -> int:
-    """How many records were acknowledged by all replicas in sync."""
+    """Return the number of records acknowledged by all in-sync replicas."""
     producer = Producer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
@@ -109,7 +110,7 @@ def _produce(cluster: MixedCluster) -> int:
 
 
 def _consume(cluster: MixedCluster, count: int, group: str) -> int:
-    """How many records there are, in a group that commits them."""
+    """Read and commit the records in a group, and return their number."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
@@ -123,7 +124,7 @@ def _consume(cluster: MixedCluster, count: int, group: str) -> int:
     seen, at_end = 0, set[int]()
     while len(at_end) < 3:
         message = consumer.poll(60)
-        assert message is not None, f"{seen} of {count}"
+        assert message is not None, f"{seen} of {count} records"
         error = message.error()
         if error is None:
             seen += 1

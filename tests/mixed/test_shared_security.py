@@ -1,7 +1,7 @@
-"""A cluster of our brokers and a genuine one, secured: users, ACLs, delegation tokens and quotas that are
-changed on either count on all, also on those that were away meanwhile.
+"""A secured cluster of our brokers and Apache Kafka's: changes of users, ACLs, delegation tokens and quotas
+made on either kind apply on all brokers, including brokers that were down at the time.
 
-Each change is told to one broker, by a connection to it alone; what came of it is asked of every broker.
+Each change is sent to only one broker, and its effect is checked on every broker.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SCRAM_SHA_512 = 2
 ITERATIONS = 4096
 DESCRIBE = 8
 NEXT_TO_NOTHING = 0.000001
-"""Of request_percentage: every request is throttled."""
+"""A request_percentage with which every request is throttled."""
 CONNECTIONS = 40
 _SOON_S = 30.0
 _SESSION_TIMEOUT_MS = 12_000
-"""A genuine broker whose session ends as it hears of a token never knows that token: it logs an error, and
-does not read it again. On a busy machine sessions of 3 s end so."""
+"""If an Apache Kafka broker's session expires just when a token is created, the broker logs an error and
+never reads that token. On a busy machine, this happens to sessions of 3 s."""
 
 QUOTAS = ("a quota of the user", "a quota of a client", "a quota of a user's client")
 ALL = ("a login", "an ACL", "a token", *QUOTAS)
@@ -53,13 +53,13 @@ pytestmark = [
 
 
 def enter(address: str, user: str, password: str, client_id: str = "test") -> Login:
-    """A connection of that user. Raises Refused."""
+    """Return a connection authenticated as the user. Raises Refused."""
     connection = TlsConnection(address, client_id=client_id)
     return Login(connection, MECHANISM, ScramClient(MECHANISM, user, password))
 
 
 class Guest:
-    """A user of a new name, with something of each kind."""
+    """A new user with a change of each kind."""
 
     def __init__(self, cluster: MixedCluster) -> None:
         self.name = f"guest-{secrets.token_hex(4)}"
@@ -69,14 +69,14 @@ class Guest:
         self._cluster = cluster
         self._token: Plain = {}
 
-    # --- changes
+    # Changes
 
     def give(self, teller: int) -> None:
-        """Have the controller make the user, and that broker all else."""
+        """Create the user through the controller, and all other changes through broker `teller`."""
         self._change_user(upsertions=[self._credential()])
         self._ask(teller, ApiKey.CREATE_ACLS, 3, {"creations": [self._acl()]}, "results")
         self._alter_quotas(teller, NEXT_TO_NOTHING)
-        wait_until(lambda: "a login" in self._shows(teller), _SOON_S, "the user may log in", 0.05)
+        wait_until(lambda: "a login" in self._shows(teller), _SOON_S, "authentication of the user", 0.05)
         owner = {"owner_principal_type": None, "owner_principal_name": None}
         request: Plain = {**owner, "max_lifetime_ms": -1, "renewers": []}
         login = self._enter(teller)
@@ -85,7 +85,9 @@ class Guest:
         assert self._token["error_code"] == ErrorCode.NONE
 
     def give_by_tools(self, servers: str) -> None:
-        """The same but the token and the address, by Kafka's own tools, which take any broker."""
+        """Make the same changes, except for the token and the address limit, with Kafka's own tools, which
+        may contact any broker.
+        """
         assert self._cluster.security is not None
         given = (
             "--bootstrap-server",
@@ -111,7 +113,7 @@ class Guest:
         java.run("kafka-acls", *given, "--add", *allowed)
 
     def take(self, teller: int) -> None:
-        """Have that broker end everything but the user."""
+        """Revert everything except the user through broker `teller`."""
         self._alter_quotas(teller, None)
         request = taking(principal_filter=f"User:{self.name}")
         answer = self._ask(teller, ApiKey.DELETE_ACLS, 3, {"filters": [request]}, "filter_results")
@@ -124,7 +126,7 @@ class Guest:
             assert ended["error_code"] == ErrorCode.NONE
 
     def dismiss(self) -> None:
-        """Have the controller delete the user."""
+        """Delete the user through the controller."""
         self._change_user(deletions=[{"name": self.name, "mechanism": SCRAM_SHA_512}])
 
     def _credential(self) -> Plain:
@@ -151,10 +153,10 @@ class Guest:
             assert {item["error_code"] for item in found} <= {ErrorCode.NONE, ErrorCode.NOT_CONTROLLER}, found
             return all(item["error_code"] == ErrorCode.NONE for item in found)
 
-        wait_until(done, _SOON_S, "the controller stores users", 0.1)
+        wait_until(done, _SOON_S, "storage of users by the controller", 0.1)
 
     def _alter_quotas(self, teller: int, percentage: float | None) -> None:
-        """None takes them away."""
+        """Set the quotas, or remove them if `percentage` is None."""
         own = {"key": "request_percentage", "value": percentage or 0.0, "remove": percentage is None}
         rate = {"key": "connection_creation_rate", "value": 1.0, "remove": percentage is None}
         entities: list[tuple[dict[str, str], Plain]] = [
@@ -176,7 +178,7 @@ class Guest:
     def _ask(
         self, broker_id: int, api_key: ApiKey, version: int, request: Plain, results: str | None = None
     ) -> Plain:
-        """As the brokers' user; all `results` must be good."""
+        """Send a request as the brokers' user, and check that all `results` succeeded."""
         login = enter(self._cluster.brokers[broker_id].address, BROKER, PASSWORDS[BROKER])
         with login.connection as connection:
             answer = connection.ask(api_key, version, request)
@@ -187,16 +189,16 @@ class Guest:
     def _enter(self, broker_id: int) -> Login:
         return enter(self._cluster.brokers[broker_id].address, self.name, self._password)
 
-    # --- what came of them
+    # Effects
 
     def await_everywhere(self, *expected: str) -> None:
-        """Wait until every broker shows that of the user, and no more."""
+        """Wait until every broker applies exactly the expected changes."""
         for broker_id in BROKER_IDS:
-            what = f"broker {broker_id} ({self._cluster.kinds[broker_id]}) obeys"
+            what = f"broker {broker_id} ({self._cluster.kinds[broker_id]}) applies the changes"
             wait_until(partial(self._shows_just, broker_id, expected), _SOON_S, what, 0.1)
 
     def await_address(self, *, limited: bool) -> None:
-        """Wait until every broker holds back who comes from the address too fast, or none does."""
+        """Wait until every broker limits the connection rate of the address, or no broker does."""
         for broker_id in BROKER_IDS:
             what = f"broker {broker_id} ({self._cluster.kinds[broker_id]}) limits an address: {limited}"
             wait_until(lambda: self._holds_back(broker_id) == limited, _SOON_S, what, 0.1)  # noqa: B023
@@ -225,19 +227,19 @@ class Guest:
 
     def _enter_by_token(self, address: str) -> Login:
         if not self._token:
-            raise Refused("there is none")
+            raise Refused("no token")
         client = TokenClient(MECHANISM, self._token["token_id"], self._token["hmac"])
         return Login(TlsConnection(address), MECHANISM, client)
 
     def _holds_back(self, broker_id: int) -> bool:
-        """Whether some of many connections from the address are closed without having said anything."""
+        """Return whether some of many connections from the address are closed without a response."""
         host, port = self._cluster.brokers[broker_id].address.split(":")
         with ExitStack() as stack:
             opened = [
                 stack.enter_context(socket.create_connection((host, int(port)), 10, (self._host, 0)))
                 for _ in range(CONNECTIONS)
             ]
-            # Those who come too fast are closed after a second.
+            # Connections above the rate are closed after a second.
             return bool(select.select(opened, [], [], 2.5)[0])
 
 

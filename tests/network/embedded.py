@@ -1,4 +1,4 @@
-"""A broker in the process of the test, and requests to it."""
+"""A broker in the test's process, and requests to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPIC_NAME = "t"
 
 @asynccontextmanager
 async def serving(directory: Path) -> AsyncIterator[tuple[Broker, Connection]]:
-    """A broker in this process with the topic t, and a connection to it."""
+    """Start a broker in this process with the topic t, and yield it with a connection."""
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), "broker.id": "1"}
     )

@@ -56,7 +56,7 @@ def echo(connection: Connection, body: memoryview) -> bool:
 
 
 class Slices:
-    """Answers with slices of a file of random bytes, and a client that compares what it gets."""
+    """Responds with slices of a file of random bytes, which the client compares."""
 
     def __init__(self, folder: Path) -> None:
         self._content = os.urandom(3_000_000)
@@ -80,7 +80,7 @@ class Slices:
 
 
 class LargeAnswers:
-    """Answers with 100 kB, and a client that takes none of them."""
+    """Responds with 100 kB, and has a client that does not read."""
 
     def __init__(self) -> None:
         self._served = 0
@@ -98,5 +98,5 @@ class LargeAnswers:
         while before != self._served:
             before = self._served
             await asyncio.sleep(0.1)  # nothing more is served within this time
-        assert self._served < 2000, "the answers to all of them would be 200 MB"
+        assert self._served < 2000, "all responses together would be 200 MB"
         writer.transport.abort()

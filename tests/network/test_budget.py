@@ -1,4 +1,6 @@
-"""Memory for all connections: nobody waits for ever, nobody overtakes, and those who do nothing make room."""
+"""The memory budget of all connections: every request is eventually granted memory, in order, and idle
+connections free theirs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from kafka_compat.network.budget import STUCK_S, AnswerBudget, RequestBudget
 
 
 class Frame:
-    """An unfinished frame of `size_bytes` that doubles as it comes."""
+    """An unfinished frame of `size_bytes` whose buffer doubles as data arrives."""
 
     def __init__(self, budget: RequestBudget, size_bytes: int) -> None:
         self.budget = budget
@@ -28,7 +30,7 @@ class Frame:
         self._grow()
 
     def come(self) -> bool:
-        """Some more of it came; whether it is whole."""
+        """Receive more data, and return whether the frame is complete."""
         if not self.waits:
             if self.budget.ask(self):
                 self._grow()
@@ -83,7 +85,7 @@ def test_an_aborted_frame_frees_its_budget_for_the_next_frame() -> None:
 
 
 class Client:
-    """A connection with unsent answers."""
+    """A connection with unsent responses."""
 
     def __init__(self, answer_bytes: int, taken_s: float = 0.0) -> None:
         self.answer_bytes = answer_bytes

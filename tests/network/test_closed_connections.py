@@ -1,4 +1,4 @@
-"""What connections leave behind when they end."""
+"""State of connections after they are closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REQUEST_BYTES = 1024 * 1024
 
 
 def test_memory_of_large_requests_is_freed_when_clients_disconnect(broker: KafkaCompatBroker) -> None:
-    """A connection keeps the buffer of a large request for the next one, and not beyond its end."""
+    """A connection reuses the buffer of a large request, and frees it when the connection closes."""
     data = {"index": 0, "records": bytes(REQUEST_BYTES)}
     request = {"acks": -1, "timeout_ms": 1000, "topic_data": [{"name": "nobody", "partition_data": [data]}]}
 
@@ -30,7 +30,7 @@ def test_memory_of_large_requests_is_freed_when_clients_disconnect(broker: Kafka
 
 
 def test_a_long_fetch_is_canceled_when_its_connection_closes(broker: KafkaCompatBroker) -> None:
-    """A request of many partitions is decoded in another thread, and served afterwards."""
+    """A request with many partitions is decoded in a different thread and served afterwards."""
     count = 2500
     wanted = {"name": "many", "num_partitions": count, "replication_factor": 1}
     partitions = [{"partition": number, "fetch_offset": 0} for number in range(count)]
@@ -49,5 +49,5 @@ def test_a_long_fetch_is_canceled_when_its_connection_closes(broker: KafkaCompat
     before = broker.resident_bytes()
     for _ in range(20):
         leave()
-    # Each waiting fetch of so many partitions takes some 750 KB.
-    wait_until(lambda: broker.resident_bytes() - before < 5 * 2**20, 20, "the fetches to be freed")
+    # Each waiting fetch of this many partitions uses some 750 KB.
+    wait_until(lambda: broker.resident_bytes() - before < 5 * 2**20, 20, "release of the fetches")

@@ -1,4 +1,6 @@
-"""Responses leave in the order of their requests, whole, whatever is slow; limits close the right ones."""
+"""Responses on a connection: they are sent complete and in the order of the requests, whatever is slow, and
+limits close only the connections that exceed them.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ async def test_a_late_response_delays_later_responses_but_not_their_processing()
 
 
 async def test_a_response_queued_behind_another_is_sent_at_once() -> None:
-    """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
+    """It must not wait for the client's TCP acknowledgement of the first response, which an idle client
+    delays by 40 ms.
+    """
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
         if bytes(body) == b"late":
@@ -160,7 +164,7 @@ async def test_connections_that_are_idle_or_have_unfinished_frames_time_out(
 
 
 async def test_requests_stay_intact_while_others_reuse_the_buffer() -> None:
-    """Many clients, each with more than a turn's worth of requests of every size in flight."""
+    """Many clients each have more requests in flight than one turn serves, of every size."""
 
     async def client(port: int, number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -174,7 +178,7 @@ async def test_requests_stay_intact_while_others_reuse_the_buffer() -> None:
 
 
 async def test_responses_waiting_for_an_earlier_one_count_as_pending_bytes() -> None:
-    """Answers that wait for an earlier one are memory too: no more requests are served behind them."""
+    """Responses queued behind an earlier one use memory, so no more requests are served."""
     served = 0
     parked: list[tuple[Connection, Slot]] = []
 
@@ -208,7 +212,7 @@ async def test_responses_waiting_for_an_earlier_one_count_as_pending_bytes() -> 
 async def test_waiting_for_memory_does_not_count_toward_the_frame_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another one has the budget for most of the time that a frame may take."""
+    """A different connection holds the budget for most of the frame's deadline."""
     monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
     deadline_s = 2.0
     limits = Limits(10_000_000, 600_000, 100, 100, int(deadline_s * 1000), request_memory_bytes=50_000)

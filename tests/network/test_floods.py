@@ -1,5 +1,5 @@
-"""Clients that ask for too much, against a broker in a process of its own: it lives, within its memory, and a
-bystander is served meanwhile.
+"""Clients that send excessive requests to a broker in a separate process: it survives within its memory
+limit, and a bystander is served at the same time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEMORY_BYTES = 512 * MIB
 
 @pytest.fixture(autouse=True)
 def many_descriptors() -> Iterator[None]:
-    """Let this process open as many connections as the attacks have."""
+    """Raise this process's descriptor limit to the number of connections that the attacks need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -43,7 +43,9 @@ def connections(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def send_what_fits(sockets: Sequence[socket.socket], data: bytes, quiet_s: float = 1.0) -> None:
-    """Send `data` on every socket, until all took it or none took a byte for `quiet_s`. Reads nothing."""
+    """Send `data` on every socket until all have accepted it, or none accepts a byte for `quiet_s`. Reads
+    nothing.
+    """
     rest = {one: memoryview(data) for one in sockets}
     with selectors.DefaultSelector() as selector:
         for one in sockets:
@@ -62,7 +64,7 @@ def send_what_fits(sockets: Sequence[socket.socket], data: bytes, quiet_s: float
 
 
 def read_all(sockets: Sequence[socket.socket], answers: int, timeout_s: float = 60) -> None:
-    """Take `answers` answers on every socket, and look at none."""
+    """Read `answers` responses from every socket, and discard them."""
     deadline_s = time.monotonic() + timeout_s
     buffers = {one: bytearray() for one in sockets}
     left = dict.fromkeys(sockets, answers)
@@ -71,7 +73,7 @@ def read_all(sockets: Sequence[socket.socket], answers: int, timeout_s: float = 
             one.setblocking(False)
             selector.register(one, selectors.EVENT_READ)
         while left:
-            assert time.monotonic() < deadline_s, f"{sum(left.values())} answers did not come"
+            assert time.monotonic() < deadline_s, f"{sum(left.values())} responses are missing"
             for key, _ in selector.select(1.0):
                 one = cast(socket.socket, key.fileobj)
                 received = one.recv(MIB)
@@ -83,7 +85,7 @@ def read_all(sockets: Sequence[socket.socket], answers: int, timeout_s: float = 
 
 
 def _cut(buffer: bytearray, received: bytes) -> int:
-    """Add what was received to the buffer, and take the whole answers out of it; returns how many."""
+    """Append the received bytes to the buffer, remove complete responses, and return their number."""
     buffer += received
     position = count = 0
     while len(buffer) - position >= 4:
@@ -107,7 +109,7 @@ def create_topics(broker: KafkaCompatBroker, names: Sequence[str]) -> None:
 
 
 def fill(broker: KafkaCompatBroker, topic: str, size_bytes: int) -> None:
-    """Produce that much, in batches of about a megabyte."""
+    """Produce `size_bytes` of data, in batches of about a megabyte."""
     from kafka_compat.storage.records.records import build_batch
 
     data = build_batch([record(number, b"v" * 1000) for number in range(900)])
@@ -131,7 +133,7 @@ def fetch(topic: str, size_bytes: int, version: int) -> bytes:
 
 def assert_unharmed(broker: KafkaCompatBroker, bystander: Bystander, peak_bytes: int) -> None:
     assert broker.running
-    assert bystander.worst_ms < FLOOD_MS, f"{bystander.worst_wall_ms:.0f} ms with waiting"
+    assert bystander.worst_ms < FLOOD_MS, f"{bystander.worst_wall_ms:.0f} ms including processor waits"
     assert peak_bytes < MEMORY_BYTES
     assert "Traceback" not in broker.process.tail(1000)
 
@@ -148,12 +150,12 @@ def test_memory_is_not_allocated_for_announced_sizes(broker: KafkaCompatBroker) 
         time.sleep(0.5)  # the broker would allocate the announced sizes within this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
-    # Mostly the connections themselves; 190 GB were announced.
+    # Mostly the connections themselves; the announced requests total 190 GB.
     assert peak_bytes - before_bytes < 2060 * 32 * 1024
 
 
 def test_unfinished_requests_stay_within_their_budget(broker: KafkaCompatBroker) -> None:
-    """Sixty clients send all of a 20 MB request but its last byte: 1.2 GB."""
+    """Sixty clients send all but the last byte of a 20 MB request, 1.2 GB in total."""
     body = encode(ApiKey.API_VERSIONS, 0, {})[4:] + bytes(20 * MIB)
     data = struct.pack(">i", len(body)) + body
     with Bystander(broker.port, broker.pid) as bystander, connections(broker.port, 60) as some:
@@ -165,7 +167,9 @@ def test_unfinished_requests_stay_within_their_budget(broker: KafkaCompatBroker)
 def test_all_large_requests_are_served_within_a_small_budget(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
-    """Thirty unfinished megabytes through one: nobody waits for ever, and small requests do not wait."""
+    """Thirty requests of 1 MB share a budget of 1 MB: each is eventually served, and small requests do not
+    wait.
+    """
     broker = start_broker({"queued.max.request.bytes": "1000000"})
     body = encode(ApiKey.API_VERSIONS, 0, {})[4:] + bytes(MIB)
     data = struct.pack(">i", len(body)) + body
@@ -186,7 +190,7 @@ def test_large_responses_on_one_connection_use_bounded_memory(broker: KafkaCompa
             read_all(one, 600)
         else:
             send_what_fits(one, flood)
-            time.sleep(2)  # the bystander looks on
+            time.sleep(2)  # the bystander measures during this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
 
@@ -202,8 +206,8 @@ def test_a_flood_on_five_hundred_connections_uses_bounded_memory(broker: KafkaCo
 
 
 def test_responses_are_not_built_for_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
-    """Three hundred fetches of 10 MB in the old format, never read: a bystander waits for one, and the memory
-    is that of one.
+    """The client sends 300 fetches of 10 MB in the old format and never reads: memory and the bystander's
+    latency stay those of one fetch.
     """
     create_topics(broker, ["old"])
     fill(broker, "old", 10 * MIB)
@@ -220,7 +224,7 @@ def test_responses_are_not_built_for_clients_that_do_not_read(broker: KafkaCompa
 
 
 def test_responses_are_not_built_for_many_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
-    """Sixty clients each ask for 20 MB in the old format, and do not read it: 1.2 GB."""
+    """Sixty clients each request 20 MB in the old format, 1.2 GB in total, and do not read."""
     create_topics(broker, ["old"])
     fill(broker, "old", 20 * MIB)
     question = fetch("old", 20 * MIB, 3)
@@ -239,7 +243,7 @@ def limited(broker: KafkaCompatBroker, descriptors: int) -> KafkaCompatBroker:
 
 
 def _is_readable(connection: socket.socket) -> bool:
-    """Whether something comes, or the end, within 0.2 s."""
+    """Return whether data arrives or the connection closes within 0.2 s."""
     with selectors.DefaultSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0.2))
@@ -248,7 +252,7 @@ def _is_readable(connection: socket.socket) -> bool:
 def test_a_broker_without_descriptors_rejects_connections_and_logs_the_reason(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
-    """A hundred descriptors, and many more clients: those who are there are served, and logs still roll."""
+    """With 100 descriptors and many more clients, existing connections are served, and logs still roll."""
     broker = start_broker({"log.segment.bytes": "100000"})
     broker.stop()
     limited(broker, 100).start()
@@ -264,14 +268,14 @@ def test_a_broker_without_descriptors_rejects_connections_and_logs_the_reason(
                 "topic_data": [{"name": "rolls", "partition_data": parts}],
             }
             client.ask(ApiKey.METADATA, 4, {"topics": [{"name": "rolls"}], "allow_auto_topic_creation": True})
-            wait_until(lambda: _produced(client, request), 10, "the topic that the client asked for")
+            wait_until(lambda: _produced(client, request), 10, "creation of the topic")
             for _ in range(60):
                 assert _produced(client, request)
-        wait_until(lambda: _is_served(broker), 10, "a place for a new connection")
+        wait_until(lambda: _is_served(broker), 10, "a new connection")
     assert bystander.worst_ms < FLOOD_MS
     log = broker.process.tail(1000)
     assert "Traceback" not in log
-    assert log.count("ulimit -n") == 2, log  # two words of it in one line
+    assert log.count("ulimit -n") == 2, log  # twice in one line
     assert "may open 100 files" in log
 
 
@@ -306,7 +310,7 @@ def test_a_rejected_client_is_logged_once(broker: KafkaCompatBroker, sent: bytes
         with Connection(broker.address) as client:
             client.send(sent)
             assert client.closed_by_peer()
-    broker.stop()  # so that all that it says is in its log
+    broker.stop()  # flushes the broker's log
     lines = [
         line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closed" in line
     ]

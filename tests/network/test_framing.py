@@ -1,5 +1,5 @@
-"""Frames come out whole and in order, however the bytes are cut on their way and however late they are
-served; what is kept meanwhile is bounded by what came.
+"""Framing of requests: frames are complete and in order however the bytes are split and however late they are
+served, and the memory used is bounded by the bytes received.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ CUTS = st.lists(st.integers(min_value=1, max_value=9000), min_size=1, max_size=2
 def feed(
     reader: FrameReader, stream: bytes, cuts: list[int], pauses: list[bool] | None = None
 ) -> list[bytes]:
-    """As a connection does: receive into the given buffer, at most as many bytes as the cut allows, and take
-    the frames; where `pauses` says so, keep the rest and let somebody else use the scratch buffer first.
+    """Feed the stream to the reader like a connection, and return the frames. Each receive is limited by
+    `cuts` and the reader's buffer. Where `pauses` is true, keep the unserved bytes and overwrite the scratch
+    buffer, as other connections would.
     """
     pauses = pauses or [False]
     frames: list[bytes] = []

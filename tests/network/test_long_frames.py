@@ -1,7 +1,8 @@
-"""Requests and responses of very many elements are decoded and encoded beside the event loop.
+"""Requests and responses with very many elements: they are decoded and encoded in a thread, not on the event
+loop.
 
-How long others waited is told in CPU time of this process, all its threads together: what else the machine
-does meanwhile does not count.
+Delays are measured in CPU time of all threads of this process, so that other load on the machine does not
+count.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ T = TypeVar("T")
 
 @pytest.fixture(autouse=True)
 def collects_as_a_broker_does() -> Iterator[None]:
-    """A broker keeps what it started with out of collections, and has them seldom."""
+    """Freeze existing objects and use a broker's thresholds, so that collections are as rare as there."""
     before = gc.get_threshold()
     gc.set_threshold(*THRESHOLDS)
     yield
@@ -75,7 +76,7 @@ def collects_as_a_broker_does() -> Iterator[None]:
 
 
 class Ticker:
-    """Ticks on the loop; `held_s` is the most CPU time that this process took between two ticks."""
+    """Schedules ticks on the loop; `held_s` is the most CPU time between two ticks."""
 
     def __init__(self) -> None:
         self.held_s = 0.0
@@ -94,8 +95,8 @@ class Ticker:
 
 
 async def holding_nobody_up(act: Callable[[], Awaitable[T]]) -> T:
-    """What `act` returns. A try in which the loop was held is no proof: on a busy machine the system may let
-    the wrong thread run. What the broker itself does shows in each of several tries.
+    """Run `act` until the loop was not held up, and return its result. On a busy machine, the system may
+    schedule the wrong thread, so one slow try proves nothing; delays by the broker itself occur in every try.
     """
     held_s = []
     for _ in range(TRIES):
@@ -105,7 +106,7 @@ async def holding_nobody_up(act: Callable[[], Awaitable[T]]) -> T:
         held_s.append(ticker.held_s)
         if ticker.held_s < HELD_MAX_S:
             break
-    print("the loop was held for", ", ".join(f"{each * 1000:.1f} ms" for each in held_s))
+    print("the event loop was blocked for", ", ".join(f"{each * 1000:.1f} ms" for each in held_s))
     assert min(held_s) < HELD_MAX_S
     return result
 
@@ -114,7 +115,7 @@ async def holding_nobody_up(act: Callable[[], Awaitable[T]]) -> T:
 async def answering(
     handlers: dict[ApiKey, Callable[..., Any]],
 ) -> AsyncIterator[tuple[Dispatcher, Connection]]:
-    """A server whose handlers are these functions, and a connection to it."""
+    """Start a server with these handlers, and yield a connection to it."""
     gc.collect()
     gc.freeze()
     calls = Calls(SimpleNamespace(served=SERVED))
@@ -159,7 +160,7 @@ def produce(count: int) -> tuple[ApiKey, int, object, object]:
 
 
 def metadata(count: int) -> tuple[ApiKey, int, object, object]:
-    """Many topics with one partition each."""
+    """Return Metadata messages for many topics with one partition each."""
     names = [f"topic-{number}" for number in range(count)]
     return (
         ApiKey.METADATA,
@@ -178,7 +179,7 @@ def metadata(count: int) -> tuple[ApiKey, int, object, object]:
 
 
 def join_group(count: int) -> tuple[ApiKey, int, object, object]:
-    """A member that says 50 bytes for each partition of its own."""
+    """Return JoinGroup messages with 50 bytes of metadata per partition."""
     said = JoinGroupRequestProtocol(name="range", metadata=bytes(50 * count))
     return ApiKey.JOIN_GROUP, 5, JoinGroupRequest(protocols=[said]), JoinGroupResponse()
 
@@ -232,7 +233,7 @@ async def test_requests_behind_a_long_one_keep_their_order() -> None:
 async def test_the_frame_of_a_long_request_counts_toward_the_budget_until_it_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many of them wait for the one thread: they must not take more memory together than requests may."""
+    """Many long requests wait for the same thread: their total memory must stay within the budget."""
     key, version, request, response = fetch(ELEMENTS_ON_LOOP_MAX + 1)
     sent = frame(key, version, request)
     counted: list[int] = []
@@ -262,7 +263,7 @@ async def test_a_large_produce_request_with_few_partitions_is_decoded_on_the_eve
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object) -> None:
-        raise AssertionError("not in the thread")
+        raise AssertionError("the request was not decoded in the thread")
 
     monkeypatch.setattr("kafka_compat.api.codec_thread.CodecThread.run", refuse)
     data = [PartitionProduceData(index=index, records=bytes(1_000_000)) for index in range(4)]

@@ -1,6 +1,4 @@
-"""One request that is long does not hold up the others: a bystander in a process of its own asks ApiVersions
-every 10 ms meanwhile.
-"""
+"""Long requests must not delay a bystander in a separate process that sends ApiVersions every 10 ms."""
 
 from __future__ import annotations
 
@@ -28,8 +26,8 @@ from tests.support.servers import KafkaCompatBroker
 from tests.support.waiting import until
 
 LOOP_MAX_S = 0.1
-"""How long the broker's event loop may work, on the CPU, while the bystander waits for an answer. What other
-processes take from the broker does not count.
+"""The longest CPU time of the broker's event loop while the bystander waits for a response. Time used by
+other processes does not count.
 """
 NOW_MS = int(time.time() * 1000)
 
@@ -60,7 +58,7 @@ while True:
 
 
 class Bystander:
-    """Tells how long the broker's loop worked before it answered."""
+    """Reports how long the broker's event loop ran before it responded."""
 
     def __init__(self, broker: KafkaCompatBroker) -> None:
         self._process = subprocess.Popen(
@@ -71,7 +69,7 @@ class Bystander:
         )
 
     def worst_s(self) -> float:
-        """The longest since the last call."""
+        """Return the longest time since the last call."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -116,7 +114,7 @@ def produce(connection: Connection, topic: str, *batches: tuple[int, bytes], ack
 
 
 def bomb(size_bytes: int = 15 << 20) -> bytes:
-    """A few bytes that become many."""
+    """Return a batch that decompresses to `size_bytes`."""
     return build_batch([Record(timestamp=NOW_MS, value=bytes(size_bytes))], compression=CompressionType.GZIP)
 
 
@@ -173,7 +171,7 @@ def test_an_interrupted_topic_creation_is_completed_at_the_next_startup(
     topic = {"name": "cut", "num_partitions": 3000, "replication_factor": 1}
     connection.begin(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 60_000})
     folder = broker.log_dir / "cut-5"
-    wait_until(folder.exists, 60, "the first logs are created", 0.001)
+    wait_until(folder.exists, 60, "creation of the first logs", 0.001)
     broker.restart(kill=True)
     with Connection(broker.address, timeout_s=60) as after:
         described = after.ask(ApiKey.METADATA, 9, {"topics": [{"name": "cut"}]})["topics"][0]

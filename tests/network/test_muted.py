@@ -1,4 +1,4 @@
-"""Muted connections (KIP-219): what waits, what they hold, and when they end."""
+"""Muted connections (KIP-219): requests that wait, the memory they use, and the end of the mute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ LONG_S = 600.0
 
 
 def muting(for_s: float) -> tuple[list[float], Dispatch]:
-    """A dispatcher that answers all, and mutes the connection for `for_s` after the first request."""
+    """Return the times of requests, and a dispatcher that responds and mutes the connection for `for_s` after
+    the first request.
+    """
     served: list[float] = []
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
@@ -38,7 +40,7 @@ async def test_requests_wait_until_the_connection_is_unmuted() -> None:
     async with serving(dispatch) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(b"one") + frame(b"two"))
-        assert await read_frame(reader) == b"one", "the answer comes at once"
+        assert await read_frame(reader) == b"one", "the response is sent immediately"
         writer.write(frame(b"three"))
         assert [await read_frame(reader) for _ in range(2)] == [b"two", b"three"]
         assert served[1] - served[0] >= 0.3
@@ -85,7 +87,7 @@ async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
         for _ in range(20):
             await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= FIRST_BYTES
-        assert await read_frame(reader) == large[:10], "it is read and served when the mute is over"
+        assert await read_frame(reader) == large[:10], "it is read and served after the mute"
         writer.close()
 
 
@@ -94,7 +96,7 @@ async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        # Its head comes together with the request before it.
+        # The first bytes of the large request arrive together with the request before it.
         writer.write(frame(b"one") + frame(large)[:100])
         await read_frame(reader)
         connection = only(server)
@@ -107,7 +109,7 @@ async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
 
 
 async def test_a_mute_does_not_keep_an_idle_connection_alive() -> None:
-    """Whether it has asked more meanwhile or not."""
+    """The idle timeout applies whether or not the client has sent more requests."""
     for more in (b"", frame(b"two")):
         _, dispatch = muting(LONG_S)
         async with serving(dispatch, GENEROUS._replace(idle_max_ms=300)) as (_, port):

@@ -1,4 +1,4 @@
-"""A topic with a codec of its own: large batches are compressed anew beside the event loop."""
+"""Topics with a compression.type: large batches are recompressed in a thread, not on the event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDS = 2400
 
 
 def value_of(number: int) -> bytes:
-    """10 KB that gzip works hard on."""
+    """Return 10 KB that are expensive for gzip."""
     seed = hashlib.sha256(b"%d" % number).hexdigest().encode()
     return b"%d:" % number + b"".join(seed[turn % 64 :] + seed[: turn % 64] for turn in range(160))
 
@@ -44,11 +44,11 @@ def test_pipelined_batches_stay_in_order(broker: KafkaCompatBroker) -> None:
     header = read_header(data)
     assert header.compression is CompressionType.GZIP
     assert header.record_count > 10
-    assert _ticks_beside_the_loop(broker) > before + 5, "nothing was compressed beside the event loop"
+    assert _ticks_beside_the_loop(broker) > before + 5, "no batch was compressed in a thread"
 
 
 def _ticks_beside_the_loop(broker: KafkaCompatBroker) -> int:
-    """CPU time that all threads but the first have taken."""
+    """Return the CPU time of all threads except the first."""
     ticks = 0
     for task in Path(f"/proc/{broker.pid}/task").iterdir():
         if int(task.name) != broker.pid:

@@ -1,4 +1,4 @@
-"""TLS in the place of a socket: the same bytes arrive in both directions, and strangers are told of."""
+"""TLS connections: the data is the same in both directions, and failed handshakes are logged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class World:
-    """A server with TLS, and the client's side of it."""
+    """A server with TLS, and its clients."""
 
     def __init__(self, directory: Path) -> None:
         self.authority = Authority(directory)
@@ -137,7 +137,7 @@ async def test_every_kind_of_disconnection_removes_the_client(world: World) -> N
 
 
 async def test_requests_sent_right_before_a_disconnection_are_served(world: World) -> None:
-    """A client that sends and leaves at once, as one with acks=0 may."""
+    """A client may send and disconnect immediately, for example with acks=0."""
     seen: list[bytes] = []
     all_seen = asyncio.Event()
 
@@ -190,7 +190,7 @@ async def test_a_client_that_does_not_trust_the_broker_is_logged(
             another.wrap_socket(connection, server_hostname="localhost")
 
     async with world.serving(echo):
-        # Not by asyncio, which hangs up without a word.
+        # Do not use asyncio's client, which disconnects without sending an alert.
         await asyncio.to_thread(distrust)
         await asyncio.to_thread(wait_until, lambda: "does not trust" in caplog.text, 10, "a warning", 0.01)
         assert not any(record.levelno > logging.WARNING for record in caplog.records)
@@ -221,7 +221,7 @@ async def test_an_unfinished_handshake_is_subject_to_the_frame_deadline(world: W
             async with asyncio.timeout(10):
                 await reader.read()
             writer.close()
-        # Who came through may be quiet for longer.
+        # After the handshake, the client may be idle for longer than the handshake timeout.
         reader, writer = await world.connect()
         await asyncio.sleep(1.5)  # longer than a handshake may take
         writer.write(frame(b"x"))

@@ -1,4 +1,4 @@
-"""Who is served next: told with a clock and an event loop of the test's own."""
+"""The order in which connections are served, tested with a manual clock and event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loop:
 
 
 class Client:
-    """Has `requests` that take `request_s` each."""
+    """A client with `requests` requests that take `request_s` each."""
 
     closed = False
     in_line = False
@@ -46,9 +46,9 @@ def test_without_a_queue_requests_within_the_time_slice_are_served_at_once() -> 
     turns = loop.turns
     assert turns.begin(loop.now_s)
     loop.now_s += SLICE_S
-    assert not turns.begin(loop.now_s), "the same iteration"
+    assert not turns.begin(loop.now_s), "the time slice of this iteration is used up"
     loop.iterate()
-    assert turns.begin(loop.now_s), "a new iteration, and nobody waits"
+    assert turns.begin(loop.now_s), "a new iteration with an empty queue"
 
 
 def test_occasional_clients_are_served_before_a_flooding_client_without_starving_it() -> None:
@@ -58,7 +58,7 @@ def test_occasional_clients_are_served_before_a_flooding_client_without_starving
         loop.turns.line_up(flood, first=False)
     loop.iterate()
     assert loop.served
-    assert not loop.turns.begin(loop.now_s), "there is a line"
+    assert not loop.turns.begin(loop.now_s), "other clients are queued"
     loop.served.clear()
     for number in range(2 * FIRST_IN_A_ROW):
         loop.turns.line_up(Client(loop, f"bystander {number}", request_s=0.0001), first=True)
@@ -76,7 +76,7 @@ def test_turns_get_shorter_when_many_clients_wait() -> None:
         loop.turns.line_up(Client(loop, str(number), requests=50, request_s=0.0001), first=False)
     while len(set(loop.served)) < 100:
         loop.iterate()
-    assert len(set(loop.served[:100])) == 100, "everybody had one turn before anybody had two"
+    assert len(set(loop.served[:100])) == 100, "every client had one turn before any had two"
     assert loop.now_s - 1.0 < 100 * TURN_S / 5
 
 

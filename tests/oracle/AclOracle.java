@@ -25,10 +25,10 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * What Kafka's AclAuthorizer decides, as a service on stdin and stdout.
+ * Decisions of Kafka's AclAuthorizer, as a service on stdin and stdout.
  *
- * A question is a set of ACLs, who asks, and names of resources of one type. The answer has for each operation
- * from ALL on a byte for "any resource of the type", then one for each name: 1 is allowed.
+ * A request is a set of ACLs, a principal, and names of resources of one type. The response contains, for each
+ * operation starting at ALL, one byte for "any resource of the type" and one for each name: 1 means allowed.
  */
 public final class AclOracle {
     public static void main(String[] arguments) throws Exception {

@@ -17,11 +17,11 @@ import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestAndSize;
 
 /**
- * What Kafka's brokers answer to a request that failed as a whole, as a service on stdin and stdout.
+ * Error responses of Kafka's brokers to requests that failed as a whole, as a service on stdin and stdout.
  *
- * A question is an API key, a version, an error code, a message ("" for the code's own), and the bytes of a
- * request. The answer is the bytes of AbstractRequest.getErrorResponse's response; status 2 says that there is
- * none, status 1 that Kafka does not take the request.
+ * A request is an API key, a version, an error code, a message ("" for the code's default), and the bytes of a
+ * request. The response is the bytes of AbstractRequest.getErrorResponse's response. Status 2 means that there is
+ * none, and status 1 that Kafka rejects the request.
  */
 public final class ErrorResponseOracle {
     public static void main(String[] arguments) throws Exception {
@@ -61,7 +61,7 @@ public final class ErrorResponseOracle {
         }
     }
 
-    /** 3.9 parses a ByteBuffer, 4.1 a Readable. */
+    /** Kafka 3.9 parses a ByteBuffer, and 4.1 a Readable. */
     private static AbstractRequest parse(ApiKeys key, short version, byte[] body) throws Exception {
         for (Method method : AbstractRequest.class.getMethods()) {
             if (method.getName().equals("parseRequest")) {

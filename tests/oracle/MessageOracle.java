@@ -18,8 +18,8 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 /**
  * Kafka's own message classes as a service on stdin and stdout.
  *
- * A question is a class name, a version, the bytes of a message and the same message as JSON. The answer is
- * Kafka's JSON of those bytes and Kafka's bytes of that JSON; or what Kafka says against the message.
+ * A request is a class name, a version, the bytes of a message and the same message as JSON. The response is Kafka's
+ * JSON for those bytes and Kafka's bytes for that JSON, or Kafka's error.
  */
 public final class MessageOracle {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -19,7 +19,7 @@ import org.apache.kafka.network.Session;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
 import scala.Option;
 
-/** Kafka's own quota managers, under a clock that is told the time. Each question has one int for an answer. */
+/** Kafka's own quota managers with a manual clock. The response to each request is one int. */
 public class QuotaOracle {
     static final class ToldTime implements Time {
         long nowMs = 0;

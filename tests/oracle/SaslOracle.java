@@ -16,11 +16,12 @@ import org.apache.kafka.common.security.kerberos.KerberosShortNamer;
 import org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslServer;
 
 /**
- * What Kafka's own classes of SASL say, as a service on stdin and stdout.
+ * Kafka's own SASL classes as a service on stdin and stdout.
  *
- * A question is a number of texts, each with its size. "exchange", a callback handler's class, settings and JAAS
- * options (lines of name=value), and messages of one exchange: the answers, one to a line. "short name", a
- * realm, rules (a line each), and a principal: its short name. What throws is "!CLASS: MESSAGE".
+ * A request is a number of texts, each with its size. For "exchange", a callback handler's class, settings and JAAS
+ * options (lines of name=value), and the messages of one exchange, it returns the responses, one per line. For
+ * "short name", a realm, rules (one per line) and a principal, it returns the short name. Exceptions
+ * are returned as "!CLASS: MESSAGE".
  */
 public final class SaslOracle {
     private static final Map<String, AuthenticateCallbackHandler> HANDLERS = new HashMap<>();

@@ -16,10 +16,10 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 
 /**
- * Tells what Kafka and Java make of TLS settings, of names and of the rules that map them.
+ * Kafka's and Java's own handling of TLS settings, of names, and of the rules that map them.
  *
- * A question is a byte, the number of byte strings and each of them with its size; an answer is a byte, 0 for
- * what was asked and 1 for the message of an exception, and a byte string with its size.
+ * A request is a byte, the number of byte strings, and each string with its size. A response is a byte, 0 for a
+ * result or 1 for an exception's message, and a byte string with its size.
  */
 public class SslOracle {
     private static final Set<String> PASSWORDS = Set.of(
@@ -56,7 +56,7 @@ public class SslOracle {
         }
     }
 
-    /** Names and values of settings in turn; the answer is what is in the stores. */
+    /** The arguments are names and values of settings in turn. Returns the contents of the stores. */
     private static String configured(byte[][] parts) throws Exception {
         Map<String, Object> configs = new HashMap<>();
         configs.put("ssl.protocol", "TLSv1.3");

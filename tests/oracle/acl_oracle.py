@@ -1,4 +1,4 @@
-"""Asks Kafka's own AclAuthorizer what it decides (AclOracle.java)."""
+"""Decisions of Kafka's own AclAuthorizer (AclOracle.java)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.oracle.jvm import OracleJvm
 
 
 class AclOracle(OracleJvm):
-    """`ask` the authorizer of Kafka 3.9.1; a context manager that ends its JVM."""
+    """The authorizer of Kafka 3.9.1. Use it as a context manager, which ends the JVM."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__("AclOracle", "3.9.1", folder)
@@ -28,7 +28,9 @@ class AclOracle(OracleJvm):
         resource_type: ResourceType,
         names: Sequence[str],
     ) -> dict[tuple[Operation, str | None], bool]:
-        """Whether each operation is allowed, by the resource's name; None for "any resource of the type"."""
+        """Return whether each operation is allowed on a resource name, or on any resource of the type if the
+        name is None.
+        """
         by_pattern: dict[Pattern, set[Entry]] = {}
         for acl in acls:
             by_pattern.setdefault(acl.pattern, set()).add(acl.entry)

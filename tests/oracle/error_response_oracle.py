@@ -1,4 +1,4 @@
-"""Asks Kafka's own request classes what they answer when a request fails (ErrorResponseOracle.java)."""
+"""Error responses of Kafka's own request classes (ErrorResponseOracle.java)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _ANSWERED, _REFUSED, _NO_ANSWER = range(3)
 
 
 class ErrorResponseOracle(OracleJvm):
-    """`ask` Kafka `release`'s request classes; a context manager that ends its JVM."""
+    """The request classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__("ErrorResponseOracle", release, folder)
 
     def ask(self, api_key: int, version: int, code: int, message: str, request: bytes) -> bytes | None:
-        """The body of the response, or None where Kafka sends none; ValueError for a request that it does
-        not take.
+        """Return the body of the response, or None if Kafka sends none. Raises ValueError if Kafka rejects
+        the request.
         """
         text = message.encode()
         self.say(

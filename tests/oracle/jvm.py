@@ -1,4 +1,4 @@
-"""A Java program of this folder that answers questions on its stdin and stdout, with Kafka's classes."""
+"""A Java program in this directory that answers queries on stdin and stdout with Kafka's classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kafka_jars import class_path
 
 
 class OracleJvm:
-    """Compiled for Kafka `release` in `folder`; a context manager that ends its JVM."""
+    """The program, compiled in `folder` for Kafka `release`. A context manager, which ends the JVM."""
 
     def __init__(self, program: str, release: str, folder: Path) -> None:
         classes = folder / f"oracle-{release}"
@@ -51,5 +51,5 @@ class OracleJvm:
     def read(self, size_bytes: int) -> bytes:
         assert self._jvm.stdout is not None
         content = self._jvm.stdout.read(size_bytes)
-        assert len(content) == size_bytes, "the JVM of the oracle has ended"
+        assert len(content) == size_bytes, "the JVM of the oracle exited"
         return content

@@ -1,4 +1,4 @@
-"""Asks Kafka's own message classes, in a JVM that lives for a test session (MessageOracle.java)."""
+"""Kafka's own message classes, in a JVM that runs for a test session (MessageOracle.java)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from tests.oracle.jvm import OracleJvm
 
 
 class Answer(NamedTuple):
-    """Kafka's JSON of our bytes, and Kafka's bytes of our JSON."""
+    """Kafka's JSON for our bytes, and Kafka's bytes for our JSON."""
 
     json: Any
     bytes: bytes
 
 
 class MessageOracle(OracleJvm):
-    """`ask` Kafka `release`'s message classes; a context manager that ends its JVM."""
+    """The message classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__("MessageOracle", release, folder)
 
     def ask(self, java_class: str, version: int, message: bytes, as_json: Any) -> Answer:
-        """What Kafka makes of a message's bytes and of its JSON; AssertionError when it refuses either."""
+        """Convert a message's bytes to JSON and its JSON to bytes. Raises AssertionError if Kafka rejects
+        either.
+        """
         text = json.dumps(as_json).encode()
         name = java_class.encode()
         self.say(

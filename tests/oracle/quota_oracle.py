@@ -1,4 +1,4 @@
-"""Asks Kafka's own quota managers (QuotaOracle.java), with a clock that is told the time."""
+"""Kafka's own quota managers (QuotaOracle.java), with a manual clock."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ PRODUCE, REQUEST, MUTATION = b"p", b"r", b"m"
 
 
 class QuotaOracle(OracleJvm):
-    """The manager of one kind of quota at a time."""
+    """A quota manager for one kind of quota at a time."""
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__("QuotaOracle", release, folder)
 
     def begin(self, kind: bytes, samples: int, window_s: int) -> None:
-        """Another manager, without quotas."""
+        """Start a new manager without quotas."""
         self._ask(b"n" + kind + struct.pack(">ii", samples, window_s))
 
     def put(self, user: str, client_id: str, rate: float | None) -> None:
-        """Set the quota of an entity of which one part may be empty, or `<default>`; None takes it away."""
+        """Set the quota of an entity, whose parts may be empty or `<default>`. None removes it."""
         self._tell(b"q", user, client_id, math.nan if rate is None else rate, 0)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:

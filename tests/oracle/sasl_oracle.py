@@ -1,4 +1,4 @@
-"""Asks Kafka's own classes of SASL (SaslOracle.java)."""
+"""Kafka's own SASL classes (SaslOracle.java)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNSECURED = f"{PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallback
 
 
 class SaslOracle(OracleJvm):
-    """Kafka `release`'s; a context manager that ends its JVM."""
+    """The SASL classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__("SaslOracle", release, folder)
@@ -22,13 +22,13 @@ class SaslOracle(OracleJvm):
     def exchange(
         self, handler: str, settings: Mapping[str, str], options: Mapping[str, str], messages: Sequence[bytes]
     ) -> list[str]:
-        """The answers to the messages of one OAUTHBEARER exchange: texts, "!CLASS: MESSAGE" for what throws,
-        and at the end of one that went well "=PRINCIPAL EXPIRES_MS".
+        """Return the responses to the messages of one OAUTHBEARER exchange: text, "!CLASS: MESSAGE" for an
+        exception, and after a successful exchange "=PRINCIPAL EXPIRES_MS".
         """
         return self._ask("exchange", handler, _lines(settings), _lines(options), *messages).split("\n")
 
     def short_name(self, realm: str, rules: Sequence[str], principal: str) -> str:
-        """The local name of a Kerberos principal, or "!CLASS: MESSAGE"."""
+        """Return the local name of a Kerberos principal, or "!CLASS: MESSAGE"."""
         return self._ask("short name", realm, "\n".join(rules), principal)
 
     def _ask(self, *texts: str | bytes) -> str:

@@ -1,4 +1,4 @@
-"""Asks Kafka's and Java's own classes about TLS settings and owners of certificates (SslOracle.java)."""
+"""Kafka's and Java's own classes for TLS settings and certificate subjects (SslOracle.java)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _CONFIGURED, _NAME, _MAPPED = range(3)
 
 
 class Refused(Exception):
-    """What Java says of what it does not take."""
+    """Java's error for rejected input."""
 
 
 class SslOracle(OracleJvm):
-    """`ask` Kafka `release`; a context manager that ends its JVM."""
+    """The classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
     def __init__(self, release: str, folder: Path) -> None:
         super().__init__("SslOracle", release, folder)
 
     def configured(self, settings: Mapping[str, str]) -> str:
-        """What is in the key store and in the trust store that these settings name. Refused."""
+        """Return the contents of the key store and trust store that these settings name. Raises Refused."""
         return self._ask(_CONFIGURED, *(part.encode() for item in settings.items() for part in item))
 
     def name(self, encoded: bytes) -> str:
-        """X500Principal.getName() of a name in DER. Refused."""
+        """Return X500Principal.getName() for a DER-encoded name. Raises Refused."""
         return self._ask(_NAME, encoded)
 
     def mapped(self, rules: str, name: str) -> str:
-        """What ssl.principal.mapping.rules make of a name. Refused."""
+        """Apply ssl.principal.mapping.rules to a name. Raises Refused."""
         return self._ask(_MAPPED, rules.encode(), name.encode())
 
     def _ask(self, kind: int, *parts: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A receiver of OTLP over HTTP, which reads what comes with OpenTelemetry's own classes."""
+"""A receiver of OTLP over HTTP, which parses requests with OpenTelemetry's own classes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_C
 from tests.metrics.scraping import Samples
 
 FIRST = "kafka_brokers"
-"""The family with which a push begins."""
+"""The first metric family of every push."""
 
 
 class Received(NamedTuple):
-    """One request."""
+    """One received request."""
 
     path: str
     headers: Mapping[str, str]
@@ -35,14 +35,14 @@ class Push(NamedTuple):
 
     resource: dict[str, str]
     kinds: dict[str, str]
-    """Each family's, as Prometheus has it."""
+    """The type of each metric family, as named by Prometheus."""
     samples: Samples
     times_ns: set[int]
     started_ns: set[int]
 
 
 class Receiver:
-    """A context manager; at 127.0.0.1, at the same port whenever it is started."""
+    """A receiver at 127.0.0.1 that keeps its port across restarts. Use it as a context manager."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -51,7 +51,7 @@ class Receiver:
         self.answer = ExportMetricsServiceResponse()
         self.status = 200
         self.may_answer = threading.Event()
-        """While it is not set, whoever asks waits."""
+        """While it is not set, clients get no response."""
         self.may_answer.set()
         self._news = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
@@ -78,7 +78,7 @@ class Receiver:
             block_on_close = False
 
             def handle_error(self, request: object, client_address: object) -> None:
-                """Who asked has gone."""
+                """Ignore the error: the client has disconnected."""
 
         self._server = Server(("127.0.0.1", self.port), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -104,19 +104,19 @@ class Receiver:
             self._news.notify_all()
 
     def wait(self, what: str, is_so: Callable[[list[Received]], bool]) -> None:
-        """Until what has come is as it should be."""
+        """Wait until the received requests satisfy `is_so`."""
         with self._news:
             assert self._news.wait_for(lambda: is_so(self.requests), 30), what
 
     def next_push(self) -> Push:
-        """One that begins from now on, as a whole."""
+        """Return the next complete push that begins after this call."""
         begun = len(self.requests)
 
         def beginnings(requests: list[Received]) -> list[int]:
             found = [at for at, each in enumerate(requests) if at >= begun and FIRST in _names(each.message)]
             return found[:2]
 
-        self.wait("a whole push, and the beginning of another", lambda all_: len(beginnings(all_)) == 2)
+        self.wait("no complete push received", lambda all_: len(beginnings(all_)) == 2)
         first, end = beginnings(self.requests)
         return read([each.message for each in self.requests[first:end]])
 

@@ -1,4 +1,4 @@
-"""Families as OTLP: whatever the labels and values are, wherever requests end."""
+"""Encoding of metric families as OTLP, with arbitrary labels, values and request sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_values_match_those_read_by_the_prometheus_parser(
     families: list[tuple[str, dict[str, float]]], count: int
 ) -> None:
     values = [
-        # Prometheus's parser has counters end so.
+        # Prometheus's parser requires this suffix for counters.
         Family(
             f"kafka_{number}_total",
             kind,
@@ -58,7 +58,7 @@ def test_values_match_those_read_by_the_prometheus_parser(
 
 
 def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:
-    """All of a push."""
+    """Return all requests of a push."""
     points = points_of(families)
     while True:
         request = Request({"service.name": "x"}, 5, 9)

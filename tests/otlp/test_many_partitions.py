@@ -1,6 +1,6 @@
-"""What pushes of very many partitions cost: that others wait for, CPU time, memory.
+"""The cost of pushes with very many partitions: delays for clients, CPU time and memory.
 
-Of 1,000 partitions each day, of 10,000 in a campaign.
+Normal runs use 1,000 partitions, and campaigns 10,000.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.transactions.programs import create_topic
 TOPICS = 10
 PARTITIONS = campaign.rounds(100, 1_000)
 PUSHES = campaign.rounds(2, 5)
-# Every day other tests run beside these.
+# Normal runs share the machine with other tests.
 STALL_MS_MAX = campaign.rounds(250, 20)
 MEMORY_MAX = 24 * 1024 * 1024
 
@@ -43,8 +43,8 @@ def test_a_push_of_many_partitions_does_not_delay_requests(tmp_path: Path) -> No
         broker.stop()
     of_push = len(pushes[0].times_ns)
     print(
-        f"{TOPICS * PARTITIONS} partitions: {len(pushes[0].samples)} points in {of_push} requests; others "
-        f"waited {bystander.worst_ms:.1f} ms at most, {bystander.worst_wall_ms:.1f} ms with waiting for a "
+        f"{TOPICS * PARTITIONS} partitions: {len(pushes[0].samples)} points in {of_push} requests; clients "
+        f"waited {bystander.worst_ms:.1f} ms at most, {bystander.worst_wall_ms:.1f} ms including waits for a "
         f"processor; {cpu_s / requests * of_push:.2f} s of CPU time for a push; memory grew by "
         f"{grown / 1024 / 1024:.1f} MiB"
     )

@@ -1,4 +1,4 @@
-"""A broker pushes what /metrics tells to a receiver of OTLP."""
+"""Pushes of metrics to an OTLP receiver, which must equal /metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.ports import free_port
 from tests.telemetry.pushing import push
 
 PARTITIONS = 200
-"""So many that a push has more than one request."""
+"""The number of topics, which is large enough that a push needs several requests."""
 INTERVAL = {"kafka.compat.otlp.interval.ms": "300"}
 
 
@@ -37,7 +37,7 @@ def _told_at(receiver: Receiver) -> dict[str, str]:
 
 
 def _push_of_a_client(address: str) -> None:
-    """By KIP-714."""
+    """Push metrics from a client (KIP-714)."""
     told = MetricsData()
     metric = told.resource_metrics.add().scope_metrics.add().metrics.add(name="org.apache.kafka.producer.x")
     metric.gauge.data_points.add(as_double=4.5).attributes.add(key="topic").value.string_value = 'a "t"\\'
@@ -69,7 +69,7 @@ def test_names_labels_types_and_values_match_the_metrics_endpoint(receiver: Rece
     expected = {name: kind if kind == "counter" else "gauge" for name, kind in told.items()}
     assert pushed.kinds == {name: expected[name] for name in seen.names()}
     assert {"counter", "gauge"} == set(pushed.kinds.values())
-    # Each scrape has a descriptor of its own.
+    # Every scrape opens a file descriptor, which process metrics count.
     of_process = {key for key in seen.samples if key[0].startswith("process_")}
     still = {key for key, value in seen.samples.items() if again.samples[key] == value} - of_process
     assert len(still) > 0.9 * len(seen.samples)
@@ -91,7 +91,7 @@ def test_names_labels_types_and_values_match_the_metrics_endpoint(receiver: Rece
 
 
 def _requests(pushed: Push) -> float:
-    """How many were counted."""
+    """Return the number of counted requests."""
     return sum(
         value
         for (name, _), value in pushed.samples.items()
@@ -127,7 +127,7 @@ def test_brokers_in_one_process_are_pushed_as_one_instance(receiver: Receiver) -
 def test_each_process_is_pushed_as_an_instance(receiver: Receiver, tmp_path: Path) -> None:
     with Command(tmp_path, 2, _told_at(receiver)):
         receiver.wait(
-            "pushes of both",
+            "pushes of both brokers",
             lambda requests: (
                 {
                     attribute.value.string_value
@@ -141,7 +141,7 @@ def test_each_process_is_pushed_as_an_instance(receiver: Receiver, tmp_path: Pat
 
 
 def test_the_otlp_packages_are_not_imported_without_an_endpoint(receiver: Receiver) -> None:
-    """protobuf's library, which both ways of OTLP need, is a mapping of the process or it is not."""
+    """Both OTLP features need the protobuf library, which is mapped into the process once it is imported."""
     with KafkaBroker() as without, KafkaBroker(_told_at(receiver)) as pushing:
         receiver.next_push()
         loaded = ["_upb" in Path(f"/proc/{each.pid}/maps").read_text() for each in (without, pushing)]

@@ -1,4 +1,4 @@
-"""When metrics are pushed while nobody takes them, and what is said of it."""
+"""The schedule of pushes while the receiver is unavailable, and the resulting log messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_retry_intervals_double_up_to_five_minutes() -> None:
         schedule.note(FAILED)
         seen.append(schedule.pause_s(0.0))
     assert seen == [120.0, 240.0, 300.0, 300.0, 300.0]
-    # Not at once, even where it took that long to fail.
+    # The pause is not 0, even if the failed push took this long.
     assert schedule.pause_s(400.0) == 150.0
     schedule.note(Outcome())
     assert schedule.pause_s(0.0) == 60.0

@@ -1,4 +1,4 @@
-"""What is wrong with the settings is said at the start, and secrets are not."""
+"""Invalid settings of OTLP pushes are reported at startup, without secrets."""
 
 from __future__ import annotations
 

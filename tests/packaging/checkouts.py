@@ -1,4 +1,4 @@
-"""A clean checkout of the project, as `git clone` makes one, and an empty home directory."""
+"""A clean checkout of the project, like one created by `git clone`, with an empty home directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers import PROJECT
 
 
 class Checkout:
-    """The files that git knows or would add, as they are now, and nothing that was built from them."""
+    """The current content of all files that git tracks or would add, without build products."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "checkout"
@@ -33,19 +33,19 @@ class Checkout:
             if (PROJECT / name).is_file():
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(PROJECT / name, self.folder / name)
-        # scripts/test needs a repository for the tests of what git holds.
+        # scripts/test needs a repository, because some tests check which files git tracks.
         for line in (["init", "-q"], ["add", "-A"]):
             subprocess.run(["git", *line], cwd=self.folder, check=True, timeout=60)
 
     def run(
         self, script: str, *arguments: str, environment: Mapping[str, str] | None = None, exit_code: int = 0
     ) -> str:
-        """Run scripts/SCRIPT to its end; returns what it printed."""
+        """Run scripts/SCRIPT, and return its output."""
         line = [str(self.folder / "scripts" / script), *arguments]
         return wheels.run(line, {**self.environment, **(environment or {})}, exit_code, timeout_s=3600)
 
     def serve(self, log: Path) -> None:
-        """scripts/run: it becomes ready and stops at SIGTERM."""
+        """Run scripts/run until the broker is ready, and stop it with SIGTERM."""
         port = free_port()
         line = [str(self.folder / "scripts" / "run"), "--ephemeral", "--port", str(port)]
         known = {name: value for name, value in self.environment.items() if not name.startswith("PYTHON")}

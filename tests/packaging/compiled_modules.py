@@ -9,7 +9,7 @@ from tests.support.servers import PROJECT
 
 
 def compiled_modules() -> list[Path]:
-    """The modules of the list in setup.py."""
+    """Return the modules in setup.py's list."""
     tree = ast.parse((PROJECT / "setup.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":

@@ -1,4 +1,6 @@
-"""Every collection of the tests is the same: what changes between two imports cannot run on two workers."""
+"""Repeated collections of the tests: they must be identical, because pytest-xdist's workers each collect the
+tests.
+"""
 
 from __future__ import annotations
 
@@ -25,5 +27,5 @@ def collected(hash_seed: int) -> list[str]:
 
 
 def test_two_test_collections_are_identical() -> None:
-    # The first takes seconds, so that the second's clock shows another one.
+    # The first collection takes seconds, so the second one starts at a different time.
     assert collected(1) == collected(2)

@@ -1,4 +1,4 @@
-"""What keeps the sources such that mypyc compiles them to the same behaviour."""
+"""Code patterns that mypyc compiles to different behaviour, which the sources must avoid."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def _calls_in_bounds(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("room", _ROOMS)
 def test_slice_bounds_never_contain_calls(room: str) -> None:
-    """Of a memoryview, mypyc 2.4.1 evaluates the bounds of a slice twice: `view[os.write(file, view):]` would
-    write twice."""
+    """mypyc 2.4.1 evaluates slice bounds of a memoryview twice: `view[os.write(file, view):]` would write
+    twice.
+    """
     found = [
         f"{path.relative_to(PROJECT)}, {call}"
         for path in sorted((PROJECT / room).rglob("*.py"))
@@ -43,7 +44,7 @@ def test_slice_bounds_never_contain_calls(room: str) -> None:
         and not path.is_relative_to(PROJECT / "kafka_compat/coordination")
         for call in _calls_in_bounds(path.read_text())
     ]
-    assert not found, "assign what the call returns first: " + "; ".join(found)
+    assert not found, "assign the result of the call to a variable first: " + "; ".join(found)
 
 
 def test_the_check_finds_calls_in_slice_bounds() -> None:
@@ -59,8 +60,9 @@ def test_the_list_of_compiled_modules_is_sorted() -> None:
 
 
 def test_compiled_modules_never_define_enumerations() -> None:
-    """Of an enumeration in a compiled module, mypyc 2.4.1 takes an optional member for true also where its
-    number is 0: an error code NONE would count as an error."""
+    """In compiled modules, mypyc 2.4.1 treats an optional enumeration member as true even if its value is 0,
+    so the error code NONE would count as an error.
+    """
     found = [
         f"{path.relative_to(PROJECT)}: {node.name}"
         for path in compiled_modules()
@@ -69,12 +71,12 @@ def test_compiled_modules_never_define_enumerations() -> None:
         for base in node.bases
         if re.search(r"(Enum|Flag)$", ast.unparse(base))
     ]
-    assert not found, "put it into a module of its own: " + ", ".join(found)
+    assert not found, "move these to separate modules: " + ", ".join(found)
 
 
 def _dying_at_once(source: str) -> Iterator[str]:
-    """Functions that assign to `self._file` and do not return the old value. To keep it in a local is not
-    enough, nor is `del` at the end: mypyc lets go of a local after its last use.
+    """Yield functions that assign to `self._file` without returning the old value. Keeping it in a local is
+    not enough, even with `del` at the end, because mypyc releases a local after its last use.
     """
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
@@ -89,8 +91,9 @@ def _dying_at_once(source: str) -> Iterator[str]:
 
 
 def test_assignments_never_close_the_previous_file() -> None:
-    """Compiled, an assignment ends the old value before the new one is there; a file that ends closes its
-    descriptor, lets other threads go on meanwhile, and they would read from it."""
+    """Compiled assignments release the old value before storing the new one. Closing a file releases the GIL,
+    and another thread could then read from the closed file.
+    """
     broken = "class A:\n def close(self):\n  file = self._file\n  self._file = None\n  del file"
     assert list(_dying_at_once(broken)) == ["line 4: close"]
     found = [
@@ -98,11 +101,11 @@ def test_assignments_never_close_the_previous_file() -> None:
         for path in compiled_modules()
         for place in _dying_at_once(path.read_text())
     ]
-    assert not found, "return it: " + "; ".join(found)
+    assert not found, "return the old value: " + "; ".join(found)
 
 
 def test_compiled_classes_have_neither_finalizers_nor_weak_references() -> None:
-    """When the one would run is another matter there, and the other cannot be."""
+    """In compiled classes, finalizers run at different times, and weak references are not supported."""
     found = [
         str(path)
         for path in compiled_modules()
@@ -112,7 +115,7 @@ def test_compiled_classes_have_neither_finalizers_nor_weak_references() -> None:
 
 
 def _caught_twice(source: str) -> Iterator[str]:
-    """Names that one function gives to exceptions of different classes."""
+    """Yield names that a function uses for exceptions of different classes."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             seen: dict[str, str] = {}
@@ -124,7 +127,7 @@ def _caught_twice(source: str) -> Iterator[str]:
 
 
 def test_each_exception_has_a_unique_name() -> None:
-    """mypyc 2.4.1 gives a name the type of the first clause, and refuses what the second one catches."""
+    """mypyc 2.4.1 gives the name the type of the first clause, and rejects the exceptions of the second."""
     twice = "def f():\n    try: g()\n    except A as e: h(e)\n    except B as e: h(e)"
     assert list(_caught_twice(twice)) == ["line 4: e"]
     found = [
@@ -136,7 +139,7 @@ def test_each_exception_has_a_unique_name() -> None:
 
 
 def _moving_bounds(source: str) -> Iterator[str]:
-    """Loops over `range(name)` or over `name` that assign to the name."""
+    """Yield loops over `range(name)` or `name` that assign to the name."""
     for loop in ast.walk(ast.parse(source)):
         if not isinstance(loop, ast.For):
             continue
@@ -150,25 +153,25 @@ def _moving_bounds(source: str) -> Iterator[str]:
 
 
 def test_loops_never_change_their_own_bound() -> None:
-    """Compiled, `for _ in range(n)` looks at `n` anew each time, and the loop ends elsewhere."""
+    """Compiled code evaluates `n` in `for _ in range(n)` again in each iteration."""
     assert list(_moving_bounds("for _ in range(n):\n    for _ in range(k + 1):\n        n, k = f()")) == [
         "line 1: n"
     ]
     sources = {str(path.relative_to(PROJECT)): path.read_text() for path in compiled_modules()}
     sources |= {name: codec_module(messages.rpartition(".")[2]) for messages, name in COMPILED_CODECS.items()}
     found = [f"{name}, {place}" for name, source in sources.items() for place in _moving_bounds(source)]
-    assert not found, "give the bound a name of its own: " + "; ".join(found)
+    assert not found, "use a separate name for the bound: " + "; ".join(found)
 
 
 def _believed_none(source: str) -> Iterator[str]:
-    """Reads of attributes that were set to None, or found None, before a call that may have changed them."""
+    """Yield reads of attributes that were None before a call that may have changed them."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _believed_in(function.body, {})
 
 
 def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
-    """`none` holds the attributes that are None by mypy's account, and whether there was a call since."""
+    """`none` holds the attributes that mypy considers to be None, and whether a call followed."""
     for statement in body:
         inner = [
             part
@@ -203,8 +206,9 @@ def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
 
 
 def test_attributes_are_never_assumed_to_be_none_after_a_call() -> None:
-    """mypy thinks that an attribute is None until this function assigns it; compiled, what another assigned
-    meanwhile is a TypeError."""
+    """mypy considers an attribute to be None until the function assigns it. If another function assigned it,
+    the compiled code raises TypeError.
+    """
     broken = "def f(self):\n self.x = None\n try: self.g()\n finally:\n  if self.x is None: self.h()"
     assert list(_believed_none(broken)) == ["line 5: self.x"]
     assert not list(
@@ -215,7 +219,7 @@ def test_attributes_are_never_assumed_to_be_none_after_a_call() -> None:
         for path in compiled_modules()
         for place in _believed_none(path.read_text())
     ]
-    assert not found, "ask a function of its own: " + "; ".join(found)
+    assert not found, "read the attribute in a separate function: " + "; ".join(found)
 
 
 def _classes(path: Path) -> Iterator[ast.ClassDef]:
@@ -223,7 +227,7 @@ def _classes(path: Path) -> Iterator[ast.ClassDef]:
 
 
 def test_interpreted_classes_never_inherit_from_compiled_classes() -> None:
-    """It could not be made: "interpreted classes cannot inherit from compiled"."""
+    """The class definition would fail: "interpreted classes cannot inherit from compiled"."""
     compiled = compiled_modules()
     made_by = {
         (str(path.relative_to(PROJECT).with_suffix("")).replace("/", "."), node.name)
@@ -252,7 +256,7 @@ def test_interpreted_classes_never_inherit_from_compiled_classes() -> None:
 
 
 def _fields_of_later_classes(source: str) -> Iterator[str]:
-    """Fields of named tuples that are of a class which the module defines further down."""
+    """Yield fields of named tuples whose class the module defines further down."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     for number, made in enumerate(classes):
         if "NamedTuple" in map(ast.unparse, made.bases):
@@ -264,7 +268,7 @@ def _fields_of_later_classes(source: str) -> Iterator[str]:
 
 
 def test_named_tuple_fields_never_refer_to_classes_defined_later() -> None:
-    """mypyc 2.4.1 takes the class when it makes the tuple: the process ends when the module is imported."""
+    """mypyc 2.4.1 reads the field's class when it creates the tuple, so the import crashes the process."""
     found = [
         f"{path.relative_to(PROJECT)}, {field}"
         for path in compiled_modules()
@@ -276,7 +280,7 @@ def test_named_tuple_fields_never_refer_to_classes_defined_later() -> None:
 
 
 def _filled(wire_type: Any, elements: int) -> Any:
-    """A value of the type, in which each array has so many elements."""
+    """Return a value of the type whose arrays have `elements` elements."""
     if isinstance(wire_type, ArrayOf):
         return [_filled(wire_type.element, elements) for _ in range(elements)]
     if not isinstance(wire_type, Wire):
@@ -287,7 +291,7 @@ def _filled(wire_type: Any, elements: int) -> Any:
 
 @pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
 def test_compiled_codecs_agree_with_interpreted_codecs(messages: str, name: str) -> None:
-    """The source that is compiled, run as Python, reads and writes as what is made at run time."""
+    """The source that is compiled, run as Python, encodes and decodes like the codec generated at runtime."""
     made: dict[str, Any] = {}
     exec(codec_module(messages.rpartition(".")[2]), made)
     assert made["DECODERS"] and made["ENCODERS"]

@@ -1,4 +1,4 @@
-"""The compiled form is what it says: `scripts/test --compiled`."""
+"""The compiled build (`scripts/test --compiled`): all listed modules are compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.packaging.compiled_modules import compiled_modules
 from tests.support.compiled import COMPILED
 from tests.support.servers import PROJECT
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")
+pytestmark = pytest.mark.skipif(not COMPILED, reason="tests the compiled build")
 
 
 def test_every_listed_module_is_compiled() -> None:
@@ -32,7 +32,7 @@ def test_processes_started_by_tests_run_compiled_code() -> None:
 
 
 def test_the_python_sources_are_installed_next_to_the_extensions() -> None:
-    """So that tracebacks show lines, and another Python runs them as they are."""
+    """Tracebacks show source lines, and a different Python version can run the sources."""
     log = importlib.import_module("kafka_compat.storage.log.log")
     folder = os.path.dirname(str(log.__file__))
     assert os.path.isfile(os.path.join(folder, "log.py"))

@@ -1,5 +1,6 @@
-"""What `pip install` of the project and of each extra brings is enough: each in a virtual environment of its
-own, which has nothing of what the tests have. `docs` and `test` are tried by test_first_runs.py."""
+"""Dependencies of the project and of each extra: `pip install` in a new virtual environment without the test
+dependencies must be sufficient. test_first_runs.py covers `docs` and `test`.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
 def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:
-    """Alone, and with what makes it faster."""
+    """The wheel is tested without extras, and with the extras that make the broker faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
         "import importlib.util as u; import kafka_compat.storage.log.log; "
@@ -72,7 +73,7 @@ def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
 
 @contextlib.contextmanager
 def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[str]:
-    """The address of a broker of it."""
+    """Run a broker from the installation, and yield its address."""
     port = free_port()
     given = [f"--override={name.replace('_', '.')}={value}" for name, value in settings.items()]
     line = [installed.program, "serve", "--ephemeral", "--port", str(port), *given]
@@ -113,7 +114,7 @@ def test_the_schemas_extra_decodes_values(wheel: Path, tmp_path: Path) -> None:
     assert installed.run(installed.python, "-c", asked).strip() == '"EWR"'
 
 
-@pytest.mark.skipif(shutil.which("krb5-config") is None, reason="no headers of Kerberos to build gssapi with")
+@pytest.mark.skipif(shutil.which("krb5-config") is None, reason="gssapi needs Kerberos headers")
 def test_the_kerberos_extra_installs_the_packages_that_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[kerberos] @ file://{wheel}")
     asked = "import gssapi; from kafka_compat.security.sasl import gssapi as ours; print(ours.__name__)"

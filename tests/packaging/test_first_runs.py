@@ -1,4 +1,4 @@
-"""Each script works as the first command on a clean checkout with an empty home, and in every order."""
+"""Scripts run as the first command in a clean checkout with an empty home directory, and in any order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="compiles for 
 
 @pytest.mark.timeout(1200)
 def test_a_clean_checkout_runs_and_compiles_without_extras(tmp_path: Path) -> None:
-    """`scripts/run` installs no extra, and mypyc, which `scripts/compile` starts next, reads the types of the
-    compiled modules and of all that they import. It has done its part when the C compiler is called, which is
-    none here.
+    """`scripts/run` installs no extras, and mypyc, which `scripts/compile` runs next, checks the types of the
+    compiled modules and everything that they import. mypyc has succeeded if the C compiler is called; here,
+    the compiler always fails.
     """
     checkout = Checkout(tmp_path)
     checkout.serve(tmp_path / "log")
@@ -50,12 +50,11 @@ def test_run_compile_and_build_wheel_work_in_every_order(tmp_path: Path, order: 
     changed = subprocess.run(
         ["git", "status", "--porcelain"], cwd=checkout.folder, capture_output=True, text=True, timeout=60
     ).stdout.splitlines()
-    assert [line for line in changed if not line.startswith("A ")] == [], "the scripts leave files of theirs"
+    assert [line for line in changed if not line.startswith("A ")] == [], "the scripts left untracked files"
 
 
 @pytest.mark.timeout(600)
 def test_the_first_command_can_be_docs(tmp_path: Path) -> None:
-    """The extra `docs`."""
     checkout = Checkout(tmp_path)
     assert checkout.run("docs").strip().endswith("build/site/index.html")
     assert (checkout.folder / "build" / "site" / "index.html").is_file()
@@ -64,7 +63,7 @@ def test_the_first_command_can_be_docs(tmp_path: Path) -> None:
 @campaign_only
 @pytest.mark.timeout(3600)
 def test_the_first_command_can_be_test(tmp_path: Path) -> None:
-    """Whatever the tests need is installed, among it all extras, and ruff, mypy and import-linter pass."""
+    """All test dependencies and extras are installed, and ruff, mypy and import-linter pass."""
     checkout = Checkout(tmp_path)
     said = checkout.run("test", "tests/test_architecture.py", "tests/restart")
     assert " passed" in said and " failed" not in said

@@ -1,4 +1,4 @@
-"""Every Python that setup.cfg names installs the project, serves, and runs tests with its fixtures."""
+"""Every Python version in setup.cfg: installation, a broker, and tests with the pytest fixtures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.servers import PROJECT
 
 _FOUND = interpreters.found()
 _TRIED = list(_FOUND) if campaign.enabled() else list(_FOUND)[-1:]
-"""Every day the newest; a run of its own takes half a minute."""
+"""Normal runs test only the newest version, because each takes half a minute."""
 
 _CHECK = """\
 from confluent_kafka import Consumer, Producer
@@ -45,7 +45,7 @@ def test_the_tested_versions_match_setup_cfg() -> None:
     assert " ".join(f"python{version}" for version in reversed(interpreters.VERSIONS)) in script
 
 
-@pytest.mark.skipif(not _TRIED, reason="no other version of Python runs here")
+@pytest.mark.skipif(not _TRIED, reason="no other Python version found")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", _TRIED)
 def test_another_python_runs_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:
@@ -65,7 +65,7 @@ def test_another_python_runs_a_broker_and_the_fixtures(tmp_path: Path, version: 
 
 @pytest.fixture
 def debian(tmp_path: Path) -> Iterator[tuple[Debian, Path]]:
-    """A Debian with Python 3.14, and a clean checkout in it; where that is, seen from inside."""
+    """A Debian with Python 3.14 that contains a clean checkout, and the checkout's path in the chroot."""
     tree = Debian()
     if tree.missing():
         pytest.skip(tree.missing())
@@ -77,12 +77,12 @@ def debian(tmp_path: Path) -> Iterator[tuple[Debian, Path]]:
     shutil.rmtree(work, ignore_errors=True)
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="makes a Debian and compiles: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="creates a Debian chroot and compiles: with --campaign")
 @pytest.mark.timeout(3600)
 def test_python_3_14_installs_compiles_and_runs_a_broker_and_the_fixtures(
     debian: tuple[Debian, Path],
 ) -> None:
-    """Where each library has a wheel for it, or is built by the compiler that is there."""
+    """Libraries without a wheel for this version are built by the C compiler."""
     tree, checkout = debian
     tree.run(f"{checkout}/scripts/compile")
     python = f"{checkout}/.venv/bin/python"

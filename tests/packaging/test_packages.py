@@ -1,4 +1,4 @@
-"""What a build would hold is what lies in the folders."""
+"""Contents of the packages: the files in the directories of the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_setup_cfg_lists_every_package() -> None:
 
 
 def test_a_fresh_checkout_runs_without_links_and_installation(tmp_path: Path) -> None:
-    """As it is after `git clone`, with the libraries at hand but kafka-compat not installed."""
+    """The checkout is as after `git clone`: libraries are available, but kafka-compat is not installed."""
     for name in ("kafka_compat", "storage", "coordination"):
         shutil.copytree(
             PROJECT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
@@ -36,7 +36,7 @@ def test_a_fresh_checkout_runs_without_links_and_installation(tmp_path: Path) ->
         "import kafka_compat.coordination.zookeeper_store.zookeeper as store;"
         "print(log.__file__, store.__file__)"
     )
-    # Nor is the compiled form at hand, which the tests of that find by these.
+    # Hide the compiled build, which its tests find through these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     printed = subprocess.run(
         [sys.executable, "-c", asked],
@@ -54,7 +54,7 @@ def test_a_fresh_checkout_runs_without_links_and_installation(tmp_path: Path) ->
 
 
 def test_symbolic_links_are_not_in_git() -> None:
-    """They are lost wherever a checkout travels as plain files."""
+    """Symbolic links are lost when a checkout is copied as plain files."""
     listed = subprocess.run(
         ["git", "ls-files", "-s"], cwd=PROJECT, capture_output=True, text=True, timeout=60
     ).stdout

@@ -1,4 +1,6 @@
-"""A broker goes on while its installation is removed or replaced (`pip install -U`), as genuine does."""
+"""A running broker whose installation is removed or replaced (`pip install -U`) continues to work, like
+Apache Kafka.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dir
 
 
 def _install(folder: Path) -> Path:
-    """A copy of the package, as it is when installed."""
+    """Copy the package, as pip would install it."""
     source = PROJECT / ".compiled" / PACKAGE if COMPILED else PROJECT / PACKAGE
     package = folder / PACKAGE
     ignored = shutil.ignore_patterns("__pycache__", "storage", "coordination")
@@ -36,14 +38,14 @@ def _install(folder: Path) -> Path:
 
 
 class _Broker:
-    """One that runs from that copy."""
+    """A broker running from the copy."""
 
     def __init__(self, folder: Path, *given: str) -> None:
         self.package = _install(folder / "site")
         self.port = free_port()
         settings = ["--override=kafka.compat.log.level=INFO,kafka_compat.kept_modules=DEBUG"]
         settings += [f"--override=log.dirs={folder}/data", "--override=log.cleaner.backoff.ms=100", *given]
-        # Python of the tests, which finds the libraries; and this copy before the checkout.
+        # Use the tests' Python, which has the libraries, but import this copy instead of the checkout.
         self.process = Process(
             [sys.executable, "-P", "-m", PACKAGE, "serve", "--port", str(self.port), *settings],
             folder / "log",
@@ -59,7 +61,7 @@ class _Broker:
 
 
 def _use_everything(broker: _Broker) -> None:
-    """Each API by a request without a body, and what clients do most by clients."""
+    """Send a request without a body to each API, and run common operations with real clients."""
     for key, (low, _) in SERVED.items():
         with socket.create_connection(("127.0.0.1", broker.port), 10) as connection:
             header = struct.pack(">hhih", key, low, 1, -1)
@@ -87,7 +89,7 @@ def _use_everything(broker: _Broker) -> None:
     found = 0
     while found < 100:
         messages = consumer.consume(100 - found, 20)
-        assert messages, f"only {found} records"
+        assert messages, f"only {found} records received"
         found += len(messages)
     consumer.commit(asynchronous=False)
     assert consumer.committed([TopicPartition("plain", 0)], 20)[0].offset > 0
@@ -107,7 +109,7 @@ def test_all_apis_are_served_after_the_installation_is_removed_or_replaced(tmp_p
                     "raise ImportError('of a newer version')\n"
                 )
         _use_everything(broker)
-        wait_until(lambda: "Cleaned compacted-0 up to" in broker.log(), 30, "the compaction of a log")
+        wait_until(lambda: "Cleaned compacted-0 up to" in broker.log(), 30, "compaction of a log")
         assert broker.process.stop() == 0
     finally:
         broker.process.kill()

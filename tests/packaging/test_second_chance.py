@@ -1,4 +1,4 @@
-"""The second chance of tests that fail beside others."""
+"""Reruns of tests that failed while other tests were running."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_test_that_fails_twice_has_failed(tmp_path: Path, passes: bool) -> Non
     assert first.returncode == 1, first.stdout
     second = _run(tmp_path, "tests.support.second_chance", "-p", "no:kafka_compat", "test_flaky.py")
     assert second.returncode == (0 if passes else 1), second.stdout
-    told = "Passed alone, and not beside others:\n    test_flaky.py::test_that_fails_once"
+    told = "Passed only when run alone:\n    test_flaky.py::test_that_fails_once"
     assert (told in second.stdout) is passes
 
 

@@ -1,4 +1,6 @@
-"""Wheels with C extensions, and without a compiler. The pure one is tried every day: test_extras.py."""
+"""Wheels with C extensions, and builds without a compiler. test_extras.py tests the pure wheel in normal
+runs.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,9 @@ def test_without_a_compiler_a_pure_wheel_is_built(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_build_installs_its_requirements(tmp_path: Path) -> None:
-    """By a Python that has nothing of the project's libraries, as when the image is built. mypyc has done its
-    part when the compiler is called, which is not there."""
+    """The build uses a Python without the project's libraries, as in the image build. mypyc has succeeded if
+    the compiler is called, which is missing here.
+    """
     source = tmp_path / "source"
     source.mkdir()
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):

@@ -1,4 +1,4 @@
-"""Wheels as scripts/build-wheel makes them, and what they are once installed."""
+"""Wheels built by scripts/build-wheel, and their installation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(
     *,
     timeout_s: float = 1200,
 ) -> str:
-    """Standard output and errors. The folder is none with packages in it."""
+    """Run a command in a directory without packages, and return its output."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     result = subprocess.run(
         line,
@@ -35,19 +35,19 @@ def run(
 
 
 def build(folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """The wheels that the script leaves in the folder, by name: a compiled one comes first."""
+    """Run the script, and return the wheels in the directory by name, so a compiled wheel comes first."""
     run([str(PROJECT / "scripts" / "build-wheel"), *options, str(folder)], environment)
     return sorted(folder.glob("*.whl"))
 
 
 def contents(wheel: Path) -> set[str]:
-    """The files in it, without those that tell of it."""
+    """Return the files in the wheel, except its metadata."""
     with zipfile.ZipFile(wheel) as packed:
         return {name for name in packed.namelist() if ".dist-info/" not in name}
 
 
 def sources() -> set[str]:
-    """The modules of the project and the texts beside them, where they are when installed."""
+    """Return the project's modules and data files, at their paths when installed."""
     rooms = {Path("kafka_compat", room): PROJECT / room for room in ("storage", "coordination")}
     package = PROJECT / "kafka_compat"
     kinds = ("*.py", "tools/**/*.txt", "page/templates/*")
@@ -58,7 +58,7 @@ def sources() -> set[str]:
 
 
 class Installed:
-    """A virtual environment with the wheel, and perhaps an extra or others, in it; or with nothing."""
+    """A virtual environment with the wheel and any extras, or without the wheel."""
 
     def __init__(self, folder: Path, *requirements: str) -> None:
         venv.create(folder, with_pip=True)
@@ -72,7 +72,7 @@ class Installed:
         return run(line, environment, exit_code)
 
     def serve(self, data: Path) -> str:
-        """What a broker told in its first five seconds, after which it was stopped."""
+        """Run a broker for five seconds, and return its output."""
         options = ("--verbose", "--port", "0", f"--override=log.dirs={data}")
         said = self.run("timeout", "-s", "TERM", "5", self.program, "serve", *options, exit_code=124)
         assert "Broker 1 ready on PLAINTEXT://127.0.0.1:" in said

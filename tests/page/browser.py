@@ -1,4 +1,4 @@
-"""A real Chromium (Debian's), which looks at the page; and axe-core, which finds what some cannot read."""
+"""Chromium (Debian's package) for tests of the web console, and axe-core for accessibility checks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ _ARGUMENTS = [
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """With a profile of its own. For modules without asyncio: there is a loop in this thread meanwhile."""
+    """Start Chromium with a new profile. Use it only in modules without asyncio, because Playwright runs an
+    event loop in this thread.
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -55,7 +57,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Watched:
-    """A tab, and what it did that it should not."""
+    """A browser tab that records unexpected requests and messages."""
 
     def __init__(
         self, browser: Browser, url: str, *, scheme: Any = "light", size: tuple[int, int] = DESKTOP
@@ -66,9 +68,11 @@ class Watched:
         context.set_default_timeout(60_000)
         self.page: Page = context.new_page()
         self.elsewhere: list[str] = []
-        """Requests to others than the listener."""
+        """Requests to hosts other than the listener."""
         self.complaints: list[str] = []
-        """What the console says: what the policy of the page forbids, for one."""
+        """Messages of the browser's console, such as violations of the content security policy, and dialogs
+        and errors.
+        """
         self.page.on("request", self._requested)
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
@@ -80,12 +84,12 @@ class Watched:
             self.elsewhere.append(request.url)
 
     def go(self, path: str) -> None:
-        """To a page below /ui."""
+        """Open a page below /ui."""
         answer = self.page.goto(f"{self.url}/ui/{path}")
         assert answer is not None and answer.status == 200, path
 
     def violations(self) -> list[str]:
-        """Of WCAG and good practice, as axe-core finds them."""
+        """Return the violations of WCAG and best practices that axe-core finds."""
         from axe_playwright_python.sync_playwright import Axe
 
         found = Axe().run(self.page).response["violations"]
@@ -96,11 +100,11 @@ class Watched:
 
     @property
     def is_too_wide(self) -> bool:
-        """Whether one has to scroll sideways."""
+        """Whether the page requires horizontal scrolling."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth") > self._width)
 
     def first_paint_ms(self) -> float:
-        """When the first content was painted, since the navigation began."""
+        """Return the time from the start of the navigation to the first contentful paint."""
         script = """() => new Promise(resolve => {
             const tell = () => {
                 const entries = performance.getEntriesByName('first-contentful-paint')
@@ -115,7 +119,11 @@ class Watched:
 
 
 def see_views(browser: Browser, url: str, views: Sequence[str], scheme: str, size: tuple[int, int]) -> None:
-    """Each view in this look in a campaign, every day its share of them: readable, and asking nobody else."""
+    """Check that views with this color scheme and size are accessible, and send requests only to the
+    listener.
+
+    A campaign checks all views; a daily run checks a part of them for each combination.
+    """
     tab = Watched(browser, url, scheme=scheme, size=size)
     seen = views if campaign.enabled() else views[LOOKS.index((scheme, size)) :: len(LOOKS)]
     for view in seen:

@@ -1,4 +1,4 @@
-"""A page that changes things, asked as programs and as browsers' forms do."""
+"""Requests to a web console with changes enabled, as programs and browser forms send them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.parse import urlencode
 from tests.page.site import PAGE, Answer, Site
 
 WRITING = {**PAGE, "kafka.compat.http.page.write.enable": "true"}
-"""The settings of a broker whose page changes things."""
+"""Settings of a broker whose web console allows changes."""
 
 
 class Asked(Site):
-    """See above."""
+    """A web console with changes enabled; see the module."""
 
     def try_data(self, view: str, **query: object) -> tuple[int, Any]:
-        """Status, and what programs are told."""
+        """Return the status and the JSON response."""
         answer = self.ask("GET", f"/ui/{view}.json?{urlencode(query)}")
         return answer.status, answer.data
 
@@ -27,7 +27,7 @@ class Asked(Site):
         return answer.text
 
     def act(self, action: str, **fields: object) -> Any:
-        """What an action tells a program."""
+        """Execute an action, and return the JSON response."""
         status, told = self.try_act(action, **fields)
         assert status == 200, told
         return told
@@ -38,17 +38,17 @@ class Asked(Site):
         return answer.status, answer.data
 
     def submit(self, page: Answer, action: str, **fields: str) -> Answer:
-        """Send a form of a page as a browser does."""
+        """Submit a form of a page as a browser does."""
         return self.post_form(action, {"form_token": page.form_token(), **fields})
 
     def download(self, view: str, **query: object) -> tuple[bytes, str, str]:
-        """The bytes of a file, the header that names it, and its type."""
+        """Return the content of a file, its Content-Disposition header and its content type."""
         with urllib.request.urlopen(f"{self.url}/ui/{view}?{urlencode(query)}") as response:
             headers = response.headers
             return response.read(), headers["Content-Disposition"], headers["Content-Type"]
 
     def all_messages(self, **query: object) -> list[Any]:
-        """Of a whole search, request by request."""
+        """Return all messages of a search, which takes several requests."""
         found: list[Any] = []
         cursor = None
         while True:
@@ -56,5 +56,6 @@ class Asked(Site):
             assert told["problems"] == []
             found += told["records"]
             cursor = told["cursor"]
+            assert told["has_more"] == (cursor is not None)
             if cursor is None:
                 return found

@@ -1,4 +1,4 @@
-"""A broker whose page requires a token."""
+"""A broker whose web console requires a token."""
 
 from __future__ import annotations
 

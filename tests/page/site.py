@@ -1,4 +1,4 @@
-"""The page of a broker, asked as programs and as browsers' forms do."""
+"""The web console of a broker, with requests as programs and browser forms send them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What a reader sees: the texts, without tags."""
+        """The text that a reader sees, without tags."""
         reader = _Texts()
         reader.feed(self.text)
         return " ".join(" ".join(reader.texts).split())
@@ -47,7 +47,7 @@ class _Texts(HTMLParser):
 
 
 class Site:
-    """At the listener of a broker. `headers` go with each request."""
+    """The web console at a broker's HTTP listener. `headers` are added to every request."""
 
     def __init__(self, url: str, **headers: str) -> None:
         self.url = url
@@ -69,17 +69,17 @@ class Site:
             connection.close()
 
     def get(self, path: str, **query: object) -> Answer:
-        """A page, below /ui."""
+        """Get a page below /ui."""
         return self.ask("GET", f"/ui/{path}?{urlencode(query)}")
 
     def data(self, path: str, **query: object) -> Any:
-        """What a page shows."""
+        """Return a page's data as JSON."""
         answer = self.ask("GET", f"/ui/{path}.json?{urlencode(query)}")
         assert answer.status == 200, answer.text
         return answer.data
 
     def rows(self, path: str, field: str, **query: object) -> list[dict[str, Any]]:
-        """Of a list."""
+        """Return the rows of a list on a page."""
         rows: list[dict[str, Any]] = self.data(path, **query)[field]["rows"]
         return rows
 

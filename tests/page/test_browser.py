@@ -1,4 +1,6 @@
-"""The page in a real Chromium: each view, light and dark, on a desk and on a phone, and without a mouse."""
+"""The web console in Chromium: each view in light and dark, on desktop and phone screens, and without a
+mouse.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 def _fill(running: KafkaBroker) -> Producer:
-    """With a client that stays connected."""
+    """Create topics, groups and an open transaction. Return the client, which stays connected."""
     address = running.bootstrap_servers
     running.create_topic("orders", partitions=3)
     running.create_topic(LONG)
@@ -82,7 +84,7 @@ def _fill(running: KafkaBroker) -> Producer:
 def test_each_view_is_accessible_and_fits_the_screen(
     browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
 ) -> None:
-    """Every day each view in one of the looks, in a campaign in all."""
+    """A daily run checks each view in one of the combinations, a campaign in all of them."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
@@ -98,7 +100,7 @@ def test_hostile_names_are_shown_as_text(browser: Browser, broker: KafkaBroker) 
 
 
 def test_the_web_console_works_with_the_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
-    """From the first page to a group, through menu, filter and list, by the keyboard alone."""
+    """The path from the first page to a group leads through menu, filter and list."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("overview")
@@ -115,9 +117,9 @@ def test_the_web_console_works_with_the_keyboard_alone(browser: Browser, broker:
     while focused() != "Groups":
         page.keyboard.press("Tab")
         steps += 1
-        assert steps < 10, "each entry of the menu is one step"
+        assert steps < 10, "each menu entry must be one tab stop"
         shown = "getComputedStyle(document.activeElement).outlineStyle"
-        assert page.evaluate(shown) == "solid", "one sees where one is"
+        assert page.evaluate(shown) == "solid", "the focused element must have an outline"
     page.keyboard.press("Enter")
     page.wait_for_url("**/ui/groups")
     while page.evaluate("document.activeElement.id") != "q":
@@ -160,7 +162,9 @@ def test_the_login_form_works_with_the_keyboard(browser: Browser, tmp_path: Path
 
 
 def test_a_form_submitted_from_another_site_is_rejected(browser: Browser, broker: KafkaBroker) -> None:
-    """A page from elsewhere posts to the listener: the browser says where it came from, and is refused."""
+    """A page from a different site posts to the listener. The request is rejected because of the headers that
+    the browser sends.
+    """
     tab = Watched(browser, broker.control.url)
     target = f"{broker.control.url}/ui/logout"
     with tab.page.expect_response(target) as answered:

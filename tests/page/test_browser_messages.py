@@ -1,4 +1,4 @@
-"""Messages and changes in a real Chromium: each view, and what is typed and clicked there."""
+"""Messages and changes in Chromium: each view, and the forms with keyboard and mouse."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def broker() -> Iterator[KafkaBroker]:
 def test_each_message_view_is_accessible_and_fits_the_screen(
     browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
 ) -> None:
-    """Every day each view in one of the looks, in a campaign in all."""
+    """A daily run checks each view in one of the combinations, a campaign in all of them."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
 def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
-    """From the topic to one message, with the keyboard in the form."""
+    """The path leads from the topic through the search form to one message."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("topic?name=orders")
@@ -75,7 +75,7 @@ def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker
     page.get_by_label("Value: text", exact=True).fill("A-17")
     page.keyboard.press("Enter")
     page.wait_for_url("**/ui/messages?*value=A-17*")
-    assert page.get_by_role("status").inner_text().startswith("1 found in 23 messages")
+    assert page.get_by_role("status").inner_text().startswith("Matches: 1 in 23 messages")
     assert page.get_by_label("Value: text", exact=True).input_value() == "A-17"
     page.get_by_role("rowheader", name="17").get_by_role("link").click()
     assert '"sku": "A-17"' in page.inner_text("main")
@@ -175,7 +175,7 @@ def test_committed_offsets_are_changed_from_the_form(browser: Browser, broker: K
     assert committed(broker, "moved", "orders") == 9
     page.get_by_role("button", name="Change offsets (1)").click()
     page.wait_for_url("**/ui/offsets?name=moved&moved=1")
-    assert "Changed offsets of partitions: 1." in page.get_by_role("status").inner_text()
+    assert "Partitions with changed offsets: 1." in page.get_by_role("status").inner_text()
     assert committed(broker, "moved", "orders") == 5
     assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()

@@ -1,4 +1,6 @@
-"""What the page changes: records, copies of topics, the offsets of groups; who may, and who must not."""
+"""Changes through the web console: producing records, copying topics, and setting group offsets, with and
+without permission.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def name() -> str:
 
 
 def records(broker: Serving, topic: str) -> list[tuple[bytes | None, bytes | None, object]]:
-    """Key, value and headers of all, as a consumer gets them."""
+    """Return key, value and headers of all records, as a consumer receives them."""
     client = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.partition.eof": True}
     )
@@ -69,7 +71,7 @@ def records(broker: Serving, topic: str) -> list[tuple[bytes | None, bytes | Non
     return found
 
 
-# Records
+# --- records
 
 
 def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: Asked, name: str) -> None:
@@ -156,7 +158,7 @@ def test_a_record_is_acknowledged_by_all_replicas(cluster: KafkaCluster, name: s
     page.act("produce", name=f"{name}-5", value="v")
 
 
-# Copies
+# --- copies
 
 
 def test_copying_a_topic_on_a_standalone_broker_creates_a_fork(
@@ -205,7 +207,7 @@ def test_copying_a_topic_in_a_cluster_copies_each_record(cluster: KafkaCluster, 
         assert copy["state"] != "failed", copy
         return bool(copy["state"] == "done")
 
-    wait_until(done, 30, "the topic is copied", 0.05)
+    wait_until(done, 30, "the copy of the topic", 0.05)
 
     def without_offsets(topic: str) -> list[tuple[object, ...]]:
         return [(one[0], *one[2:]) for one in held(cluster, topic)]
@@ -221,12 +223,14 @@ def test_copying_a_topic_in_a_cluster_copies_each_record(cluster: KafkaCluster, 
     assert "alone" in page.try_act("copy", name=name, target="x", groups=True)[1]["detail"]
 
 
-# Offsets
+# --- offsets
 
 
 @pytest.fixture(scope="module")
 def read(broker: KafkaBroker) -> tuple[str, str]:
-    """A topic of three partitions with ten records in each, the first of partition 1 deleted."""
+    """A topic with three partitions of ten records each, where the first records of partition 1 are
+    deleted.
+    """
     broker.create_topic("read", 3)
     client = producer(broker)
     for number in range(30):
@@ -287,7 +291,9 @@ def test_offsets_of_a_group_with_members_cannot_be_changed(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "auto.offset.reset": "earliest"}
     )
     client.subscribe([name])
-    wait_until(lambda: client.poll(0.1) is None and bool(client.assignment()), 20, "it is a member", 0.01)
+    wait_until(
+        lambda: client.poll(0.1) is None and bool(client.assignment()), 20, "the group's assignment", 0.01
+    )
     client.commit(offsets=[TopicPartition(name, 0, 0)], asynchronous=False)
     plan = page.act("offsets-plan", name=name, to="latest")
     assert plan["members"] == 1
@@ -348,7 +354,7 @@ def test_forms_submitted_by_a_browser_have_the_same_effect(
     assert refused.status == 403 and "this form is outdated" in refused.shown
 
 
-# Who may
+# --- permissions
 
 
 def test_changes_must_be_enabled_by_a_setting() -> None:

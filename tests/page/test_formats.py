@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Human-readable formats of numbers and times."""
 
 from __future__ import annotations
 

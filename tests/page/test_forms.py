@@ -1,4 +1,4 @@
-"""Forms are believed that come from a page of the same listener, and of the same session."""
+"""Form tokens: a form is accepted only if it comes from the same listener and the same session."""
 
 from __future__ import annotations
 

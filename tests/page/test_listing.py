@@ -1,4 +1,4 @@
-"""Long lists: filtered, sorted, a hundred at a time."""
+"""Long lists: filtering, sorting, and pages of one hundred rows."""
 
 from __future__ import annotations
 

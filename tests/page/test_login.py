@@ -1,4 +1,6 @@
-"""Who may look at the page of a listener that has a token: browsers that have shown it, and no other site."""
+"""Login to a web console with a token: only browsers that have sent the token get access, and requests from
+other sites are rejected.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def open_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def logged_in(site: Site) -> Site:
-    """A browser that has shown the token."""
+    """Log in with the token, and return a client with the session cookie."""
     answer = site.post_form("login", {"token": TOKEN, "back": "/ui/topics"})
     assert (answer.status, answer.headers["Location"]) == (303, "/ui/topics")
     cookie = answer.headers["Set-Cookie"]
@@ -112,5 +114,5 @@ def test_links_from_other_sites_are_allowed(open_site: Site) -> None:
 def test_forms_of_the_web_console_are_accepted(site: Site, open_site: Site) -> None:
     assert logged_in(site).ask("GET", "/ui/topics", headers={"Origin": site.url}).status == 200
     assert open_site.ask("GET", "/ui/topics", headers={"Host": "rebound.example"}).status == 403
-    # Without a token there is nothing to log in to.
+    # Without a configured token, there is no login.
     assert open_site.ask("GET", "/ui/login").headers["Location"] == "/ui/overview"

@@ -1,4 +1,4 @@
-"""Messages that real clients wrote, as the page shows and finds them."""
+"""Display and search of messages written by real clients."""
 
 from __future__ import annotations
 
@@ -106,6 +106,20 @@ def test_records_are_found_by_timestamp_and_offset(broker: KafkaBroker, page: As
     assert page.all_messages(name=topic, **{"from": "2033-01-01"}) == []
     found = page.all_messages(name=topic, from_offset=3, to_offset=5, order="oldest")
     assert keys(found) == ["6", "7", "8", "9"]
+
+
+def test_a_search_has_more_while_it_has_a_cursor(broker: KafkaBroker, page: Asked, topic: str) -> None:
+    broker.create_topic(topic)
+    client = producer(broker)
+    for number in range(2):
+        client.produce(topic, b"", f"{number}")
+    assert client.flush(20) == 0
+    first = page.data("messages", name=topic, limit=1)
+    assert first["cursor"] and first["has_more"] is True
+    whole = page.data("messages", name=topic, partitions=0, limit=3)
+    assert (len(whole["records"]), whole["cursor"], whole["has_more"]) == (2, None, False)
+    assert "<details open>" in page.html("messages", name=topic, partitions=0)
+    assert "<details>" in page.html("messages", name=topic, key="k", order="oldest")
 
 
 def test_transactional_records_are_marked_as_committed_aborted_or_open(

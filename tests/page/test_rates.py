@@ -1,4 +1,4 @@
-"""Rates by the ends of logs at two moments."""
+"""Record rates, calculated from end offsets at two points in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pages are put together in steps, between which others are served: no step holds more than one row."""
+"""Incremental rendering: pages are rendered in steps, between which the event loop runs. No chunk contains
+more than one table row.
+"""
 
 from __future__ import annotations
 
@@ -64,5 +66,5 @@ def test_a_long_table_is_rendered_in_steps() -> None:
             break
         count += 1
     assert page.count("<tr") == rows + 1
-    # One after each hundred pieces, of which a row has more than one.
+    # There is one step for every hundred chunks, and a row has several chunks.
     assert count > rows / 100

@@ -1,4 +1,4 @@
-"""ZooKeeper and three brokers, each on a host of its own in a network that can be cut."""
+"""ZooKeeper and three brokers, each on a separate host of a network that can be partitioned."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 
 class State(NamedTuple):
-    """A partition as a broker tells of it."""
+    """The state of a partition as reported by a broker."""
 
     leader: int
     isr: frozenset[int]
 
 
 class Batch(NamedTuple):
-    """A batch of a segment file."""
+    """A batch in a segment file."""
 
     base_offset: int
     content: bytes
@@ -47,7 +47,7 @@ def host_of(broker_id: int) -> str:
 
 
 class PartitionedCluster:
-    """`start` first; the first broker in `order` is the controller then."""
+    """Call `start` first. The first broker in `order` becomes the controller."""
 
     def __init__(
         self,
@@ -100,10 +100,12 @@ class PartitionedCluster:
             self._zookeeper.kill()
         self.network.delete()
 
-    # --- asking
+    # Requests
 
     def ask(self, broker_id: int, api_key: ApiKey, version: int, request: Plain) -> Plain:
-        """An answer of a broker to someone on its own host, who reaches it whatever is cut."""
+        """Send a request from the broker's own host, which reaches it despite network faults, and return
+        the response.
+        """
 
         def asked() -> Plain:
             with Connection(self.brokers[broker_id].address) as connection:
@@ -112,7 +114,9 @@ class PartitionedCluster:
         return self.network.on(host_of(broker_id), asked)
 
     def states(self, broker_id: int) -> dict[tuple[str, int], State]:
-        """All partitions of the tests, as that broker tells of them; empty while it does not answer."""
+        """Return all partitions of the tests as reported by the broker, or an empty dict if it does not
+        respond.
+        """
         try:
             answer = self.ask(broker_id, ApiKey.METADATA, 12, {"topics": None})
         except (OSError, Closed):
@@ -129,7 +133,7 @@ class PartitionedCluster:
         return found
 
     def create_topic(self, name: str, settings: Mapping[str, str], partitions: int = 3) -> None:
-        """Partition 0 is led by broker 1, and so on."""
+        """Create a topic whose partition 0 is led by broker 1, partition 1 by broker 2, and so on."""
         assignments = [
             {"partition_index": index, "broker_ids": [(index + step) % 3 + 1 for step in range(3)]}
             for index in range(partitions)
@@ -153,12 +157,12 @@ class PartitionedCluster:
         what: str,
         timeout_s: float = 30,
     ) -> float:
-        """Wait until a broker tells of such partitions; when it did (monotonic seconds)."""
+        """Wait until the broker reports such partitions, and return the time (monotonic seconds)."""
         wait_until(lambda: condition(self.states(broker_id)), timeout_s, what, 0.1)
         return time.monotonic()
 
     def wait_all_in_sync(self, topics: int, timeout_s: float = 40) -> None:
-        """All brokers say the same: that all are in sync everywhere."""
+        """Wait until all brokers report that all replicas are in sync."""
 
         def in_sync() -> bool:
             views = [self.states(broker_id) for broker_id in BROKER_IDS]
@@ -169,12 +173,12 @@ class PartitionedCluster:
                 for view in views
             )
 
-        wait_until(in_sync, timeout_s, "all in sync, as all brokers say", 0.1)
+        wait_until(in_sync, timeout_s, "all brokers report all replicas in sync", 0.1)
 
-    # --- what is on the disks
+    # Log files
 
     def log(self, broker_id: int, topic: str, partition: int) -> list[Batch]:
-        """The batches in a broker's segment files."""
+        """Return the batches in a broker's segment files."""
         folder = self.brokers[broker_id].log_dir / f"{topic}-{partition}"
         content = b"".join(file.read_bytes() for file in sorted(folder.glob("*.log")))
         found, position = [], 0
@@ -184,7 +188,7 @@ class PartitionedCluster:
         return found
 
     def values(self, topic: str, partition: int) -> dict[int, bytes]:
-        """The values in broker 1's segment files by offset."""
+        """Return the values in broker 1's segment files by offset."""
         return {
             record.offset: record.value or b""
             for batch in self.log(1, topic, partition)
@@ -192,7 +196,7 @@ class PartitionedCluster:
         }
 
     def unequal(self, topics: tuple[str, ...]) -> list[str]:
-        """The partitions whose files are not the same, batch for batch, on all brokers."""
+        """Return the partitions whose files differ between brokers in any batch."""
         return [
             f"{topic}-{partition}"
             for topic in topics

@@ -1,5 +1,5 @@
-"""Producers that keep every attempt with its time, so that it can be told what was acknowledged while a
-broker was cut off.
+"""Producers that record every attempt with its time, to determine which records were acknowledged while a
+broker was isolated.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tests.partitions.network import Network
 LEADER_ONLY, ALL_IN_SYNC = 1, -1
 PAUSE_S = 0.02
 ANSWER_S = 1.0
-"""timeout.ms of the requests: how long a broker waits for the in-sync replicas."""
+"""timeout.ms of the requests: the time that a broker waits for the in-sync replicas."""
 _SKIPPED_ROUNDS = 10
 
 
 class Attempt(NamedTuple):
-    """A record that was sent, and what came of it. Times are monotonic seconds."""
+    """A record that was sent, and the result. Times are monotonic seconds."""
 
     topic: str
     partition: int
@@ -31,11 +31,11 @@ class Attempt(NamedTuple):
     answered_s: float
     error: ErrorCode
     offset: int
-    """-1: nobody said it."""
+    """-1 if unknown."""
 
 
 class DirectProducer:
-    """Sends to one broker, whatever is said of who leads; nothing is tried again."""
+    """Sends to one broker, whether or not it is the leader, and never retries."""
 
     def __init__(self, network: Network, host: str, address: str, topics: tuple[str, ...], acks: int) -> None:
         self.acks = acks
@@ -50,13 +50,13 @@ class DirectProducer:
         self._thread.start()
 
     def abandon(self) -> None:
-        """Send nothing more, and do not wait."""
+        """Stop sending, without waiting."""
         self._stopping.set()
 
     def stop(self) -> None:
         self.abandon()
         self._thread.join(30)
-        assert not self._thread.is_alive(), f"{self._name} hangs"
+        assert not self._thread.is_alive(), f"{self._name} did not stop"
 
     def _run(self) -> None:
         connection: Connection | None = None
@@ -70,7 +70,7 @@ class DirectProducer:
     def _round(self, connection: Connection) -> None:
         places = []
         for place in self._places:
-            # Whoever does not lead is asked now and then only.
+            # Partitions that the broker does not lead are only tried in some rounds.
             self._pauses[place] -= self._pauses[place] > 0
             if not self._pauses[place]:
                 places.append(place)
@@ -104,7 +104,7 @@ class DirectProducer:
 
 
 class IdempotentProducer:
-    """librdkafka with acks=all and idempotence, which tries again until it knows."""
+    """A librdkafka producer with acks=all and idempotence, which retries until the result is known."""
 
     def __init__(self, network: Network, host: str, addresses: str, topic: str) -> None:
         self.attempts: list[Attempt] = []
@@ -117,14 +117,14 @@ class IdempotentProducer:
         self._thread.start()
 
     def abandon(self) -> None:
-        """Send nothing more, and do not wait."""
+        """Stop sending, without waiting."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """Wait until everything is delivered, or given up."""
+        """Wait until every record is delivered or given up."""
         self.abandon()
         self._thread.join(70)
-        assert not self._thread.is_alive(), f"{self._name} hangs"
+        assert not self._thread.is_alive(), f"{self._name} did not stop"
 
     def _run(self) -> None:
         from confluent_kafka import Producer

@@ -1,8 +1,8 @@
-"""A small network of Linux network namespaces: each host has one veth pair to a bridge, and can be cut off.
+"""A network of Linux network namespaces, in which each host has a veth pair to a bridge and can be isolated.
 
-The bridge has a namespace of its own, so that no firewall of the machine has a say. Hosts find each other by
-permanent neighbour entries; a direction is cut by an entry with an address that nobody has: what is sent that
-way is lost without an error, as on a broken switch.
+The bridge has a separate namespace, so that no firewall of the machine interferes. Hosts find each other by
+permanent neighbour entries. A direction is cut by an entry with an unused address: packets sent that way are
+lost without an error, as with a broken switch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def missing() -> str | None:
-    """Why there can be no namespaces here; None when there can."""
+    """Return the reason why namespaces are not available, or None if they are."""
     if shutil.which("ip") is None:
         return "there is no `ip` (Debian package iproute2)"
     if os.geteuid() != 0:
@@ -43,7 +43,7 @@ def missing() -> str | None:
 
 
 def _batch(namespace: str | None, lines: list[str]) -> None:
-    """Run lines of `ip` in a namespace. Raises RuntimeError."""
+    """Run `ip` commands in a namespace. Raises RuntimeError."""
     where = [] if namespace is None else ["-n", namespace]
     done = subprocess.run(
         ["ip", *where, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True
@@ -53,7 +53,7 @@ def _batch(namespace: str | None, lines: list[str]) -> None:
 
 
 class Network:
-    """Hosts by name, each in a namespace of its own."""
+    """Hosts by name, each in a separate namespace."""
 
     def __init__(self, hosts: Iterable[str]) -> None:
         self.hosts = tuple(hosts)
@@ -66,11 +66,11 @@ class Network:
         return f"{SUBNET}.{FIRST_ADDRESS + self._number[host]}"
 
     def launcher(self, host: str) -> list[str]:
-        """What starts a command on that host."""
+        """Return the command prefix that runs a command on the host."""
         return ["ip", "netns", "exec", self._namespace(host)]
 
     def create(self) -> None:
-        """Raises RuntimeError with what `ip` says."""
+        """Create the network. Raises RuntimeError with the error of `ip`."""
         switch = self._namespace("switch")
         self._namespaces = [switch, *(self._namespace(host) for host in self.hosts)]
         _batch(None, [f"netns add {name}" for name in self._namespaces])
@@ -92,39 +92,39 @@ class Network:
             )
 
     def delete(self) -> None:
-        """The processes in it must have ended."""
+        """Delete the network. Its processes must have exited."""
         _batch(None, [f"netns delete {name}" for name in self._namespaces])
         self._namespaces = []
 
-    # --- faults
+    # Faults
 
     def unplug(self, host: str) -> None:
-        """Its cable is out: its interface is down, and nothing passes either way."""
+        """Take the host's interface down, so that no packets pass in either direction."""
         _batch(self._namespace("switch"), [f"link set to-{host} down"])
 
     def lose(self, source: str, target: str) -> None:
-        """What `source` sends to `target` is lost; the other direction is as it was."""
+        """Lose packets from `source` to `target`. The other direction is not affected."""
         self._lost.add((source, target))
         self._point(source, target)
 
     def cut(self, one: str, others: Iterable[str]) -> None:
-        """Nothing passes between `one` and the others, either way."""
+        """Lose packets between `one` and the others in both directions."""
         for other in others:
             self.lose(one, other)
             self.lose(other, one)
 
     def heal(self) -> None:
-        """Everything passes again."""
+        """Restore all connections."""
         lost, self._lost = self._lost, set()
         for source, target in lost:
             self._point(source, target)
         _batch(self._namespace("switch"), [f"link set to-{host} up" for host in self.hosts])
 
-    # --- being there
+    # Work on hosts
 
     def thread(self, host: str, work: Callable[[], None]) -> threading.Thread:
-        """A thread, not yet started, that does `work` on that host: its sockets, and those of threads that
-        it starts, are in the host's namespace.
+        """Return a thread, not yet started, that runs `work` on the host: its sockets and those of threads
+        that it starts are in the host's namespace.
         """
 
         def entered() -> None:
@@ -134,7 +134,7 @@ class Network:
         return threading.Thread(target=entered, name=f"on {host}", daemon=True)
 
     def on(self, host: str, work: Callable[[], T]) -> T:
-        """The result of `work` done on that host."""
+        """Run `work` on the host, and return its result."""
         results: list[T] = []
         failures: list[BaseException] = []
 
@@ -154,7 +154,7 @@ class Network:
     def _enter(self, host: str) -> None:
         descriptor = os.open(f"/run/netns/{self._namespace(host)}", os.O_RDONLY)
         try:
-            # os.setns comes with Python 3.12. It is the calling thread alone that moves.
+            # os.setns requires Python 3.12. It moves only the calling thread.
             libc = ctypes.CDLL(None, use_errno=True)
             if libc.setns(descriptor, _CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), f"setns to {host}")

@@ -1,4 +1,4 @@
-"""Consumers that read from one broker, leader or follower, and keep what they were shown."""
+"""Consumers that read from one broker, leader or follower, and record the records they receive."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.partitions.network import Network
 
 PAUSE_S = 0.05
 _FETCH_VERSION = 11
-"""From this one on, followers serve consumers (KIP-392)."""
+"""From this version on, followers serve consumers (KIP-392)."""
 
 
 class DirectReader:
-    """Reads all partitions from the start, as far as that broker shows them."""
+    """Reads all partitions from the start, as far as the broker returns them."""
 
     def __init__(self, network: Network, host: str, address: str, topics: tuple[str, ...]) -> None:
         self.seen: dict[tuple[str, int], dict[int, bytes]] = {
@@ -32,13 +32,13 @@ class DirectReader:
         self._thread.start()
 
     def abandon(self) -> None:
-        """Read nothing more, and do not wait."""
+        """Stop reading, without waiting."""
         self._stopping.set()
 
     def stop(self) -> None:
         self.abandon()
         self._thread.join(30)
-        assert not self._thread.is_alive(), "a reader hangs"
+        assert not self._thread.is_alive(), "a reader did not stop"
 
     def _run(self) -> None:
         connection: Connection | None = None
@@ -70,5 +70,5 @@ class DirectReader:
                 for header in read_headers(content):
                     batch = content[position : position + header.size_bytes]
                     position += header.size_bytes
-                    # The first batch may begin before what was asked for.
+                    # The first batch may begin before the requested offset.
                     seen.update({record.offset: record.value or b"" for record in iter_records(batch)})

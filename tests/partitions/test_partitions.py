@@ -1,9 +1,10 @@
-"""A broker that is cut off: from everyone, from the other brokers alone, or from ZooKeeper alone.
+"""Network partitions: a broker is isolated from all hosts, only from the other brokers, or only from
+ZooKeeper.
 
-Whoever is cut off acknowledges nothing with acks=all that the others do not have, and where they can, the
-others go on. When the network is whole again, all replicas are the same, batch for batch, with every record
-that was acknowledged with acks=all. What a cut-off leader acknowledged with acks=1 is lost: the logs had
-parted. No consumer was ever shown it.
+With acks=all, the isolated broker acknowledges no records that the other brokers do not have, and the other
+brokers continue if they can. After the network recovers, all replicas are identical, batch for batch, and
+contain every record acknowledged with acks=all. Records that an isolated leader acknowledged with acks=1 are
+lost, because the logs diverged. No consumer ever received them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def namespaces() -> None:
 
 
 class Trial:
-    """A cluster under load from all sides, one cut, and what must hold afterwards."""
+    """A cluster under load from all sides, and checks after one network fault."""
 
     def __init__(self, cluster: PartitionedCluster) -> None:
         self.cluster = cluster
@@ -72,7 +73,7 @@ class Trial:
     def acknowledged(
         self, broker_id: int, acks: int, since_s: float, until_s: float, topics: tuple[str, ...] = TOPICS
     ) -> list[Attempt]:
-        """What was both sent to a broker and acknowledged by it in that time."""
+        """Return the records that were both sent to the broker and acknowledged by it in this time."""
         return [
             attempt
             for attempt in list(self.direct[broker_id, acks].attempts)
@@ -93,14 +94,14 @@ class Trial:
         )
 
     def finish(self) -> dict[tuple[str, int], dict[int, bytes]]:
-        """The network is whole: all get in sync. Values by partition and offset once the load has ended."""
+        """Restore the network, wait until all replicas are in sync, stop the load, and return the values by
+        partition and offset.
+        """
         self.network.heal()
         self.cluster.wait_all_in_sync(len(TOPICS))
         for client in self.clients:
             client.stop()
-        wait_until(
-            lambda: not self.cluster.unequal(TOPICS), 20, "replicas that are equal batch for batch", 0.2
-        )
+        wait_until(lambda: not self.cluster.unequal(TOPICS), 20, "identical replicas", 0.2)
         for broker in self.cluster.brokers.values():
             broker.kill()
         assert self.cluster.unequal(TOPICS) == []
@@ -108,9 +109,9 @@ class Trial:
         self._check_nothing_lost(logs)
         for reader in self.readers:
             for place, seen in reader.seen.items():
-                assert seen, f"nothing was read of {place}"
+                assert seen, f"no records of {place} were read"
                 gone = {offset for offset, value in seen.items() if logs[place].get(offset) != value}
-                assert not gone, f"{len(gone)} records of {place} were shown, and are not there"
+                assert not gone, f"{len(gone)} records of {place} were read but are not in the log"
         return logs
 
     def _check_nothing_lost(self, logs: dict[tuple[str, int], dict[int, bytes]]) -> None:
@@ -124,14 +125,15 @@ class Trial:
         for producer in self.idempotent:
             assert len(producer.attempts) == producer.sent
             assert all(attempt.error == ErrorCode.NONE for attempt in producer.attempts)
-            # It is not told every offset: the answer to a later batch acknowledges earlier ones, too.
+            # The client does not report every offset, because a response to a later batch also acknowledges
+            # earlier ones.
             kept += [attempt for attempt in producer.attempts if attempt.offset >= 0]
             wrong = [
                 attempt
                 for attempt in producer.attempts
                 if times[attempt.topic, attempt.partition][attempt.value] != 1
             ]
-            assert wrong == [], f"{len(wrong)} records of an idempotent producer are not there once"
+            assert wrong == [], f"{len(wrong)} records of an idempotent producer are not stored exactly once"
         lost = [
             attempt
             for attempt in kept
@@ -150,7 +152,7 @@ def lost_with_acks_1(trial: Trial, logs: dict[tuple[str, int], dict[int, bytes]]
 
 @pytest.fixture
 def trial(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trial]:
-    """The parameter is the broker that is the controller at first."""
+    """A trial whose parameter is the initial controller."""
     first: int = request.param
     cluster = PartitionedCluster(tmp_path, (first, *(item for item in BROKER_IDS if item != first)))
     try:
@@ -166,11 +168,11 @@ def trial(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trial]:
 
 
 def others_lead(trial: Trial) -> float:
-    """When another broker had taken over what the one that is cut off led."""
+    """Wait until other brokers lead all partitions of the isolated broker, and return the time."""
     return trial.cluster.wait_for(
         OTHERS[0],
         lambda states: bool(states) and all(state.leader in OTHERS for state in states.values()),
-        "leaders among the others",
+        "leaders among the other brokers",
     )
 
 
@@ -201,13 +203,13 @@ def brokers(network: Network, broker_id: int = CUT_OFF) -> None:
 CUT_S = campaign.rounds(5, 12)
 CONTROLLERS = (CUT_OFF, 2)
 FEW = 5
-"""More than these are acknowledged in the time of a cut on the slowest machine."""
+"""Even the slowest machine acknowledges more records than this during a fault."""
 only_campaign = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
 
 def last(since_s: float) -> float:
-    """The end of a cut that began then; now."""
-    wait_until(lambda: time.monotonic() > since_s + CUT_S, 20, "the end of the cut", 0.1)
+    """Wait until the fault has lasted for CUT_S, and return the current time."""
+    wait_until(lambda: time.monotonic() > since_s + CUT_S, 20, "the end of the fault", 0.1)
     return time.monotonic()
 
 
@@ -237,13 +239,13 @@ def test_a_fully_isolated_broker_does_not_lose_acknowledged_records(
     assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, cut_s, healed_s) == []
     assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, cut_s, healed_s)) > FEW
     logs = trial.finish()
-    assert lost_with_acks_1(trial, logs) > FEW, "the logs never parted"
+    assert lost_with_acks_1(trial, logs) > FEW, "the logs did not diverge"
 
 
 @pytest.mark.parametrize("trial", [CUT_OFF, pytest.param(2, marks=only_campaign)], indirect=True)
 def test_a_broker_isolated_only_from_zookeeper_does_not_lose_acknowledged_records(trial: Trial) -> None:
-    """As long as its session lasts, it leads; then others do, and it still believes to lead: nobody tells
-    it otherwise.
+    """The broker leads until its session expires. Then other brokers become leaders, but the isolated broker
+    is not notified and still considers itself the leader.
     """
     trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
     zookeeper(trial.network)
@@ -255,15 +257,15 @@ def test_a_broker_isolated_only_from_zookeeper_does_not_lose_acknowledged_record
     assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, moved_s, healed_s) == []
     assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, moved_s, healed_s)) > FEW
     logs = trial.finish()
-    assert lost_with_acks_1(trial, logs) > FEW, "the logs never parted"
+    assert lost_with_acks_1(trial, logs) > FEW, "the logs did not diverge"
 
 
 @pytest.mark.parametrize(
     "trial", [pytest.param(item, marks=only_campaign) for item in CONTROLLERS], indirect=True
 )
 def test_a_broker_isolated_only_from_other_brokers_does_not_lose_acknowledged_records(trial: Trial) -> None:
-    """Nobody is found dead, so whoever cannot reach the controller is stuck, as in Kafka; and the controller
-    can be the one that is cut off, which then goes on alone where min.insync.replicas lets it.
+    """No session expires, so a broker that cannot reach the controller cannot make progress, as in Kafka. If
+    the controller itself is isolated, it continues alone where min.insync.replicas allows it.
     """
     is_controller = trial.cluster.controller_id(CUT_OFF) == CUT_OFF
     trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
@@ -282,12 +284,14 @@ def test_a_broker_isolated_only_from_other_brokers_does_not_lose_acknowledged_re
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("trial", [CUT_OFF], indirect=True)
 def test_network_partitions_of_every_kind_do_not_lose_acknowledged_records(trial: Trial) -> None:
-    """Some shorter than a session, some begin while the last is being mended; the seed is fixed."""
+    """Some faults are shorter than a session, and some begin while the cluster recovers from the previous
+    one. The seed is fixed.
+    """
     chance = random.Random(7)
     losses = (everything_from_everyone, what_it_sends, what_it_is_sent, zookeeper, brokers)
     for round_ in range(15):
         chance.choice(losses)(trial.network, chance.choice(BROKER_IDS))
-        # Nothing tells how long a cut lasts.
+        # The duration of each fault is random.
         time.sleep(chance.uniform(0.5, 8))
         trial.network.heal()
         if round_ % 3 == 2:

@@ -1,4 +1,4 @@
-"""The broker that Spark reads and writes."""
+"""The broker that the Spark jobs read from and write to."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.servers import GenuineKafka, Server
 
 @dataclass(frozen=True)
 class Cluster:
-    """A broker that tests may kill and start again, and what they do with it by clients other than Spark."""
+    """A broker that tests may kill and restart, and operations on it with clients other than Spark."""
 
     server: Server
     written: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
-    """topic → partition → values, for topics that were filled by `fill`."""
+    """Maps each topic and partition to the values written by `fill`."""
 
     @property
     def address(self) -> str:
@@ -31,15 +31,17 @@ class Cluster:
         return isinstance(self.server, GenuineKafka)
 
     def create_topic(self, name: str = "", partitions: int = 1) -> str:
-        """Create a topic that keeps records however old they are; a new name unless one is given."""
+        """Create a topic without time-based retention, with a new name unless `name` is set."""
         name = name or f"t-{uuid.uuid4().hex[:10]}"
         admin = AdminClient({"bootstrap.servers": self.address})
         topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})
-        wait_until(lambda: self._created(admin, topic), 60, f"{name} is created")
+        wait_until(lambda: self._created(admin, topic), 60, f"creation of {name}")
         return name
 
     def _created(self, admin: AdminClient, topic: NewTopic) -> bool:
-        """Ask once; genuine Kafka sometimes leaves the first requests after its start without an answer."""
+        """Try to create the topic. Apache Kafka sometimes does not respond to the first requests after
+        startup.
+        """
         try:
             admin.create_topics([topic], request_timeout=10)[topic.topic].result(15)
         except TimeoutError:
@@ -49,10 +51,10 @@ class Cluster:
         return True
 
     def delete_topic(self, name: str) -> None:
-        """Delete, and return once the name is free again."""
+        """Delete a topic, and wait until its name is available again."""
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.delete_topics([name])[name].result(30)
-        wait_until(lambda: self._is_free(admin, name), 30, f"{name} is deleted")
+        wait_until(lambda: self._is_free(admin, name), 30, f"deletion of {name}")
 
     def _is_free(self, admin: AdminClient, name: str) -> bool:
         try:
@@ -70,7 +72,9 @@ class Cluster:
         return Producer({**defaults, **settings})
 
     def fill(self, topic: str, partitions: int, records: Any) -> None:
-        """Write (key, value, timestamp, headers) round robin: record i is in partition i % partitions."""
+        """Write (key, value, timestamp, headers) round robin: record i is written to partition i %
+        partitions.
+        """
         producer = self.producer(**{"queue.buffering.max.messages": 1_000_000})
         values: dict[int, list[bytes]] = defaultdict(list)
         for i, (key, value, timestamp, headers) in enumerate(records):
@@ -83,7 +87,7 @@ class Cluster:
         self.written[topic] = dict(values)
 
     def read(self, topic: str, partition: int, count: int, **settings: Any) -> list[Any]:
-        """`count` messages of a partition from its beginning, by confluent-kafka."""
+        """Read the first `count` messages of a partition with confluent-kafka."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.address,
@@ -97,14 +101,14 @@ class Cluster:
         messages: list[Any] = []
         while len(messages) < count:
             batch = consumer.consume(count - len(messages), 30)
-            assert batch, f"{len(messages)} of {count} messages of {topic}-{partition} within 30 s"
+            assert batch, f"read only {len(messages)} of {count} messages of {topic}-{partition}"
             assert all(message.error() is None for message in batch)
             messages += batch
         consumer.close()
         return messages
 
     def ends(self, topic: str) -> Counter[int]:
-        """Partition → next offset; partitions without records are left out, as counters compare."""
+        """Map each partition to its end offset. Partitions without records are omitted, as in a Counter."""
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": f"g-{uuid.uuid4().hex}"})
         partitions = consumer.list_topics(topic, 30).topics[topic].partitions
         ends = Counter(

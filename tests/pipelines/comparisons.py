@@ -1,4 +1,4 @@
-"""Comparisons of what Spark wrote with what the broker stores."""
+"""Comparisons of Spark's output with the records stored by the broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp
 
 
 def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: int) -> int:
-    """Compare the archive of a topic, record by record, with what kafka-python reads. Return their number."""
+    """Compare the archive of a topic, record by record, with the topic as kafka-python reads it. Return the
+    number of records.
+    """
     table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table(columns=COLUMNS)
     table = table.filter(dataset.field("topic") == topic).sort_by(
         [("partition", "ascending"), ("offset", "ascending")]
@@ -35,7 +37,7 @@ def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: i
     log: dict[tuple[int, int], Any] = {}
     while len(log) < total:
         batch = consumer.poll(timeout_ms=30_000, max_records=10_000)
-        assert batch, f"kafka-python read {len(log)} of {total}"
+        assert batch, f"kafka-python read {len(log)} of {total} records"
         log |= {(m.partition, m.offset): m for messages in batch.values() for m in messages}
     consumer.close()
     assert table.num_rows == total
@@ -49,7 +51,9 @@ def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: i
 
 
 def committed_records(kafka: Cluster, topic: str, partitions: int, count: int) -> list[list[Any]]:
-    """Each partition's records that a reader of committed records sees, and nothing behind them."""
+    """Read each partition with isolation.level=read_committed to its end, and check that there are `count`
+    records.
+    """
     found: list[list[Any]] = [[] for _ in range(partitions)]
     settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
     own = {"bootstrap.servers": kafka.address, "group.id": "check", "enable.auto.commit": False}
@@ -58,7 +62,7 @@ def committed_records(kafka: Cluster, topic: str, partitions: int, count: int) -
     at_end: set[int] = set()
     deadline = time.monotonic() + 30
     while len(at_end) < partitions:
-        assert time.monotonic() < deadline, f"{sum(map(len, found))} of {count} records of {topic}"
+        assert time.monotonic() < deadline, f"read {sum(map(len, found))} of {count} records of {topic}"
         for message in consumer.consume(10_000, 0.2):
             deadline = time.monotonic() + 30
             if message.error() is None:
@@ -72,7 +76,7 @@ def committed_records(kafka: Cluster, topic: str, partitions: int, count: int) -
 
 
 def assert_same(kafka: Cluster, original: str, copy: str, count: int) -> None:
-    """Both topics hold the same records in the same order, with nothing added."""
+    """Check that both topics have the same records in the same order, and no others."""
     originals = committed_records(kafka, original, PARTITIONS, count)
     for before, after in zip(originals, committed_records(kafka, copy, PARTITIONS, count), strict=True):
         for old, new in zip(before, after, strict=True):

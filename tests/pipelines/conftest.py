@@ -1,4 +1,4 @@
-"""One Spark session, one broker with the flights in it, for all tests of this folder.
+"""Fixtures for all pipeline tests: one Spark session, and one broker with the flights data set.
 
 KAFKA_COMPAT_SPARK_AGAINST=genuine runs the same tests against Apache Kafka 3.9.1.
 """
@@ -37,7 +37,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def flights_topic(kafka: Cluster) -> str:
-    """All 336,776 flights in 4 partitions: flight i is at offset i // 4 of partition i % 4."""
+    """A topic with all 336,776 flights in 4 partitions: flight i is at offset i // 4 of partition i % 4."""
     kafka.create_topic(FLIGHTS_TOPIC, PARTITIONS)
     kafka.fill(FLIGHTS_TOPIC, PARTITIONS, flights())
     return FLIGHTS_TOPIC
@@ -45,7 +45,7 @@ def flights_topic(kafka: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def connector_jars() -> Path:
-    """A folder with the connector's jars, filled as `kafka-compat spark jars` does."""
+    """A directory with the connector's jars, downloaded as `kafka-compat spark jars` does."""
     directory = cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(directory)
     return directory
@@ -64,7 +64,7 @@ def spark(connector_jars: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def read_batch(spark: Any, kafka: Cluster) -> Callable[..., Any]:
-    """`read_batch(topic, option=value, …)`: a batch DataFrame of Spark's Kafka source."""
+    """`read_batch(topic, option=value, …)` returns a batch DataFrame of Spark's Kafka source."""
 
     def read(topic: str, options: Mapping[str, str] | None = None) -> Any:
         own = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, "includeHeaders": "true"}

@@ -1,6 +1,6 @@
-"""What JVMs are started with."""
+"""Environment variables for JVMs."""
 
 from tests.support.campaign import enabled
 
 QUICK_START = {} if enabled() else {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM that works for seconds only never earns what its second compiler costs."""
+"""For a JVM that runs for a few seconds, the second compiler costs more time than it saves."""

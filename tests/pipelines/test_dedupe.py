@@ -1,4 +1,4 @@
-"""kafka-compat pipeline dedupe: what stays, against a plain loop over the same records."""
+"""kafka-compat pipeline dedupe: the remaining records, compared with a plain loop over the same input."""
 
 import random
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ EVERY = 20
 
 
 def fill(kafka: Cluster, topic: str) -> None:
-    """Every flight, flight i to partition i % PARTITIONS; each twentieth comes twice."""
+    """Write every flight, flight i to partition i % PARTITIONS, and every twentieth flight twice."""
     producer: Any = kafka.producer(**{"queue.buffering.max.messages": 1_000_000})
     for i, (key, value, when, headers) in enumerate(flights(SAMPLE)):
         for _ in range(2 if i % EVERY == 0 else 1):
@@ -31,11 +31,11 @@ def fill(kafka: Cluster, topic: str) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_dedupe_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """Kills of the job and of the broker: each flight is there exactly once, in order."""
+    """After kills of the job and the broker, each flight is in the output exactly once, in order."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic)
     written = SAMPLE + (SAMPLE + EVERY - 1) // EVERY
@@ -55,7 +55,7 @@ def test_a_dedupe_is_exact_after_a_kill_and_a_rerun(
 def test_duplicates_within_a_period_are_removed_across_several_runs(
     spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """An id is remembered, then forgotten; late records and records without id are counted."""
+    """Ids are remembered and later forgotten. Late records and records without an id are counted."""
     topic = kafka.create_topic()
     start = 1_700_000_000_000
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to-topic", f"{topic}-once"]
@@ -63,7 +63,9 @@ def test_duplicates_within_a_period_are_removed_across_several_runs(
     arguments += ["--within", "1h", "--by", "header:id"]
 
     def run(*records: tuple[int, bytes | None]) -> tuple[int, ...]:
-        """Write (minute, id) and run; kept, repeated, late, without id and remembered, in all."""
+        """Write (minute, id) records and run the job. Return the totals of kept, repeated, late, id-less and
+        remembered records.
+        """
         headers = [[("id", b"other"), ("id", name)] if name else [] for _, name in records]
         times = [start + minute * MINUTE_MS for minute, _ in records]
         kafka.fill(topic, 1, [(None, str(t).encode(), t, h) for t, h in zip(times, headers, strict=True)])
@@ -71,13 +73,13 @@ def test_duplicates_within_a_period_are_removed_across_several_runs(
         names = ("kept", "repeated", "late", "without_id", "remembered")
         return tuple(report[name] for name in names)
 
-    # In one batch: an hour after the first one is a repetition still, more than an hour is not. A record from
-    # a clock that runs 190 years ahead is remembered, and makes no other late.
+    # In one batch, a record one hour after the first one is a repetition; a later record is not. A record
+    # with a timestamp 190 years ahead is remembered, and does not make other records late.
     ahead = (100_000_000, b"z")
     assert run(ahead, (0, b"a"), (60, b"a"), (61, b"a"), (30, b"b"), (0, None), (0, None)) == (6, 1, 0, 2, 4)
-    # The watermark stands at minute 1 now: minute 0 is late. b is remembered from minute 30.
+    # The watermark is now at minute 1, so minute 0 is late. Id b is remembered since minute 30.
     assert run((0, b"a"), (1, b"a"), (90, b"b"), (91, b"b"), (62, b"c")) == (8, 3, 1, 2, 6)
-    # At minute 400, everything before minute 280 is forgotten.
+    # At minute 400, all ids from before minute 280 are forgotten.
     assert run((400, b"d")) == (9, 3, 1, 2, 2)
     assert run((300, b"a"), (340, b"a"), (341, b"d"), ahead) == (10, 5, 2, 2, 3)
     assert run() == (10, 5, 2, 2, 3)
@@ -85,7 +87,7 @@ def test_duplicates_within_a_period_are_removed_across_several_runs(
 
 
 def test_the_result_matches_that_of_a_simple_loop() -> None:
-    """Random times in batches of any size, beside remembered ones."""
+    """Records with random times in batches of any size, combined with remembered ids."""
     chance = random.Random(7)
     for _ in range(200):
         rows: list[tuple[bytes, int, str | None]] = []
@@ -108,7 +110,7 @@ def test_the_result_matches_that_of_a_simple_loop() -> None:
 
 
 def test_ids_are_derived_from_key_and_value_or_an_expression(spark: Any) -> None:
-    """Key and value together tell apart what a plain concatenation would not."""
+    """An id derived from key and value distinguishes pairs whose concatenations are equal."""
     pairs = [("ab", "c"), ("a", "bc"), (None, "abc"), ("abc", None), ("", "abc"), ("abc", "")]
     frame = spark.createDataFrame(pairs, "key string, value string").selectExpr(
         "CAST(key AS BINARY) key", "CAST(value AS BINARY) value"

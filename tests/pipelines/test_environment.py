@@ -1,4 +1,6 @@
-"""What surrounds the jobs, without Spark: the machine, options, the state of the cluster, progress."""
+"""The environment of the jobs, without Spark: machine checks, options, cluster state and progress
+messages.
+"""
 
 import importlib.util
 import io
@@ -61,7 +63,7 @@ def test_an_outdated_java_runtime_is_reported(monkeypatch: pytest.MonkeyPatch, t
     ],
 )
 def test_a_failure_to_start_spark_is_reported(tmp_path: Path, says: str, told: str) -> None:
-    """Its own reason is told, and the file with all that it said."""
+    """The message contains the JVM's own reason and the path of its complete output."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text(

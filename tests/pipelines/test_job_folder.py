@@ -1,4 +1,4 @@
-"""The folder of a job, without Spark."""
+"""The directory of a job, without Spark."""
 
 from __future__ import annotations
 

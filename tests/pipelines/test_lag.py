@@ -1,4 +1,4 @@
-"""Spark's lag, as a client that is not Spark sees it in the consumer group."""
+"""Lag of Spark queries, as clients other than Spark see it in the consumer group."""
 
 import json
 import random
@@ -42,16 +42,24 @@ def fill(kafka: Cluster, topic: str, count: int) -> None:
 
 
 def test_show_lag_commits_the_offsets_of_a_query(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
-    """After each batch the group stands where Spark stands, and stays there when the query stops."""
+    """After each batch, the group's committed offsets match the query's position. They stay there after the
+    query stops.
+    """
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 3000)
     listener = show_lag(spark, kafka.address)
     query = start(spark, kafka, topic, tmp_path, maxOffsetsPerTrigger="600")
     try:
         group = "spark-billing"
-        wait_until(lambda: committed(kafka, group, topic) == {0: 1000, 1: 1000, 2: 1000}, 60, "all shown")
+        wait_until(
+            lambda: committed(kafka, group, topic) == {0: 1000, 1: 1000, 2: 1000}, 60, "commit of all batches"
+        )
         fill(kafka, topic, 30)
-        wait_until(lambda: committed(kafka, group, topic) == {0: 1010, 1: 1010, 2: 1010}, 60, "more shown")
+        wait_until(
+            lambda: committed(kafka, group, topic) == {0: 1010, 1: 1010, 2: 1010},
+            60,
+            "commit of the new records",
+        )
     finally:
         query.stop()
         spark.streams.removeListener(listener.as_listener())
@@ -61,16 +69,18 @@ def test_show_lag_commits_the_offsets_of_a_query(spark: Any, kafka: Cluster, tmp
 
 
 def shown_by_kafka(kafka: Cluster, group: str) -> list[tuple[int, int, int]]:
-    """(CURRENT-OFFSET, LOG-END-OFFSET, LAG) of each partition, by Kafka's own kafka-consumer-groups."""
+    """Return (CURRENT-OFFSET, LOG-END-OFFSET, LAG) of each partition from Kafka's kafka-consumer-groups."""
     server = ("--bootstrap-server", kafka.address)
     done = java.run("kafka-consumer-groups", *server, "--describe", "--group", group, check=False)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith(group)]
     return [(int(row[3]), int(row[4]), int(row[5])) for row in rows]
 
 
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_kafka_consumer_groups_shows_the_lag(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
-    """While the query works its lag falls, and is end less position; right to the record at its end."""
+    """While the query runs, its lag decreases and equals the end offset minus the position. At the end, it is
+    exact to the record.
+    """
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 30_000)
     listener = show_lag(spark, kafka.address, group="watched")
@@ -84,7 +94,7 @@ def test_kafka_consumer_groups_shows_the_lag(spark: Any, kafka: Cluster, tmp_pat
         assert 0 < seen[0] < 30_000 and seen == sorted(seen, reverse=True) and seen[-1] == 0
         fill(kafka, topic, 300)
         everything = dict.fromkeys(range(PARTITIONS), 10_100)
-        wait_until(lambda: committed(kafka, "watched", topic) == everything, 60, "all shown")
+        wait_until(lambda: committed(kafka, "watched", topic) == everything, 60, "commit of all batches")
     finally:
         query.stop()
         spark.streams.removeListener(listener.as_listener())
@@ -113,14 +123,18 @@ def test_a_lost_broker_does_not_stop_the_query(
 def test_lag_is_shown_from_the_checkpoint_of_another_process(
     spark: Any, kafka: Cluster, tmp_path: Path
 ) -> None:
-    """kafka-compat pipeline lag, killed with -9 and started again: right to the record, from files alone."""
+    """kafka-compat pipeline lag, killed with kill -9 and restarted, computes the exact lag from the
+    checkpoint files alone.
+    """
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 300)
     query = start(spark, kafka, topic, tmp_path)
     query.processAllAvailable()
     arguments = ["--bootstrap-server", kafka.address, "--checkpoint", str(tmp_path), "--group", "outside"]
     job = Job("lag", *arguments, "--continuous", "--interval-s", "0.1")
-    wait_until(lambda: committed(kafka, "outside", topic) == {0: 100, 1: 100, 2: 100}, 60, "shown")
+    wait_until(
+        lambda: committed(kafka, "outside", topic) == {0: 100, 1: 100, 2: 100}, 60, "commit of all batches"
+    )
     job.kill(whole_group=True)
     fill(kafka, topic, 3)
     query.processAllAvailable()
@@ -134,20 +148,22 @@ def test_lag_is_shown_from_the_checkpoint_of_another_process(
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_lag_is_correct_after_a_kill_and_a_rerun(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
-    """Beside a query at its work, and a broker that is killed too: the group goes on, to the end."""
+    """The job runs beside a query; the job and the broker are killed. The group's offsets never decrease, and
+    reach the end.
+    """
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, FLIGHTS)
     query = start(spark, kafka, topic, tmp_path, maxOffsetsPerTrigger="1000")
     arguments = ["--bootstrap-server", kafka.address, "--checkpoint", str(tmp_path), "--group", "chased"]
     shown = [-1001]
     kills = kills_of_a_campaign()
-    wait_until(lambda: any((tmp_path / "commits").glob("[0-9]*")), 60, "a batch")
+    wait_until(lambda: any((tmp_path / "commits").glob("[0-9]*")), 60, "the first batch")
     for kill in range(kills + 1):
         job = Job("lag", *arguments, "--continuous", "--interval-s", "0.05")
         before = shown[-1]
-        wait_until(lambda: committed(kafka, "chased", topic)[0] > before, 120, "more shown")  # noqa: B023
+        wait_until(lambda: committed(kafka, "chased", topic)[0] > before, 120, "a new commit")  # noqa: B023
         if kill == kills // 2:
             kafka.server.restart(kill=True)
         threading.Event().wait(random.uniform(0, 1))

@@ -1,4 +1,4 @@
-"""kafka-compat pipeline latest: the table against one that a plain loop over the topic makes."""
+"""kafka-compat pipeline latest: the table, compared with the result of a plain loop over the topic."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,9 @@ SAMPLE = FLIGHTS if enabled() else 12_000
 
 
 def table_at(directory: Path) -> dict[bytes, tuple[int, int, bytes]]:
-    """key → (partition, offset, value), as a plain reader sees the table; each key once."""
+    """Map each key to (partition, offset, value), as a plain Parquet reader sees the table. Each key must
+    occur once.
+    """
     table = pq.read_table(directory / "latest", columns=["key", "partition", "offset", "value"])
     rows = table.to_pylist()
     found = {row["key"]: (row["partition"], row["offset"], row["value"]) for row in rows}
@@ -29,7 +31,7 @@ def table_at(directory: Path) -> dict[bytes, tuple[int, int, bytes]]:
 
 
 def latest_in(kafka: Cluster, topic: str) -> dict[bytes, tuple[int, int, bytes]]:
-    """The same from the broker's log, by confluent-kafka."""
+    """Compute the same map from the topic, with confluent-kafka."""
     found: dict[bytes, tuple[int, int, bytes]] = {}
     for partition, end in sorted(kafka.ends(topic).items()):
         for message in kafka.read(topic, partition, end):
@@ -39,14 +41,16 @@ def latest_in(kafka: Cluster, topic: str) -> dict[bytes, tuple[int, int, bytes]]
 
 
 def changes(count: int = SAMPLE) -> Any:
-    """Flights by tail number, each tenth a deletion, each hundredth without key."""
+    """Yield flights keyed by tail number. Every tenth is a deletion, and every hundredth has no key."""
     for i, (key, value, when, headers) in enumerate(flights(count)):
         yield None if i % 100 == 99 else key, None if i % 10 == 7 else value, when, headers
 
 
 @pytest.fixture
 def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> Callable[..., StreamReport]:
-    """`latest(topic, …)` runs the job in this process's Spark session, to tmp_path / "table"."""
+    """`latest(topic, …)` runs the job in this process's Spark session, with the output directory tmp_path /
+    "table".
+    """
 
     def run(topic: str, **settings: Any) -> StreamReport:
         job = {"bootstrap_servers": kafka.address, "directory": tmp_path / "table", "topics": [topic]}
@@ -56,11 +60,11 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_the_latest_values_are_correct_after_a_kill_and_a_rerun(
     kafka: Cluster, latest: Callable[..., StreamReport], connector_jars: Path, tmp_path: Path
 ) -> None:
-    """After kills of the job and of the broker the table is right, and one made in one go is the same."""
+    """After kills of the job and the broker, the table equals the one of an uninterrupted run."""
     topic, target = kafka.create_topic(partitions=PARTITIONS), tmp_path / "killed"
     kafka.fill(topic, PARTITIONS, changes())
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]
@@ -78,7 +82,9 @@ def test_the_latest_values_are_correct_after_a_kill_and_a_rerun(
 def test_deleted_keys_can_return_and_be_deleted_again(
     kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
-    """Over several runs; and a key in two partitions goes by the higher partition, whatever comes when."""
+    """Over several runs, keys return after deletion. If a key is in two partitions, the higher partition wins
+    regardless of the order.
+    """
     topic = kafka.create_topic(partitions=2)
     when = 1_700_000_000_000
     kafka.fill(topic, 2, [(b"both", b"p0", when, []), (b"both", None, when, []), (b"a", b"1", when, [])])

@@ -1,4 +1,6 @@
-"""kafka-compat pipeline mirror: the other cluster's log, compared by confluent-kafka with the first one's."""
+"""kafka-compat pipeline mirror: the target cluster's log, compared with the source cluster's log by
+confluent-kafka.
+"""
 
 import csv
 from collections import Counter
@@ -23,7 +25,6 @@ SAMPLE = FLIGHTS if enabled() else 24_000
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A second cluster."""
     server = KafkaCompatBroker(tmp_path_factory.mktemp("mirror-target"))
     server.start()
     yield Cluster(server)
@@ -31,11 +32,11 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_mirror_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, other: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """The job dies, then the target's broker: every record is there once, in order, with all that it had."""
+    """After kills of the job and the target broker, every record exists once, in order and unchanged."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     other.create_topic(topic, PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
@@ -58,7 +59,7 @@ def test_a_mirror_is_exact_after_a_kill_and_a_rerun(
             assert headers[-1] == ("kafka-compat-origin", origin)
     for path in (tmp_path / "mirror" / "offset_map").glob("*.csv"):
         with path.open(newline="") as file:
-            # No foreign records and no gaps here: the map's two offsets are the same.
+            # The target has no foreign records and no gaps, so source and target offsets are equal.
             assert all(line["source_offset"] == line["target_offset"] for line in csv.DictReader(file))
 
 

@@ -1,4 +1,6 @@
-"""kafka-compat pipeline replay: what arrives, compared by confluent-kafka with what was written at first."""
+"""kafka-compat pipeline replay: the records in the target topic, compared with the original records by
+confluent-kafka.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +26,7 @@ OWN_HEADERS = 2
 
 @pytest.fixture(scope="module")
 def sample(kafka: Cluster) -> str:
-    """The first flights (all in a campaign), in 4 partitions."""
+    """A topic with the first flights (all flights in a campaign) in 4 partitions."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
     return topic
@@ -34,7 +36,7 @@ def sample(kafka: Cluster) -> str:
 def archive(
     kafka: Cluster, sample: str, connector_jars: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The sample's archive."""
+    """An archive of the sample topic."""
     directory = tmp_path_factory.mktemp("replay") / "archive"
     run_archive(ArchiveJob(kafka.address, directory, [sample], spark=SparkSettings(jars=connector_jars)))
     return directory
@@ -56,7 +58,9 @@ def replay(kafka: Cluster, archive: Path, connector_jars: Path) -> Callable[...,
 
 
 def assert_same(kafka: Cluster, original: str, copy: str, per_partition: int) -> None:
-    """Every record of `original`, once, in order, with all that a record has; and where it came from."""
+    """Check that `copy` has every record of `original` once, in order and unchanged, with a header for its
+    origin.
+    """
     end = Counter({partition: per_partition for partition in range(PARTITIONS)})
     assert kafka.ends(copy) == end
     for partition in range(PARTITIONS):
@@ -71,11 +75,13 @@ def assert_same(kafka: Cluster, original: str, copy: str, per_partition: int) ->
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_replay_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, sample: str, archive: Path, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """The job dies several times, the broker once, and the topic still holds every record once, in order."""
+    """After several kills of the job and one of the broker, the topic contains every record once, in
+    order.
+    """
     copy = kafka.create_topic(partitions=PARTITIONS)
     arguments = ["--from", str(archive), "--bootstrap-server", kafka.address, "--to-topic", copy]
     arguments += ["--jars", str(connector_jars), "--master", "local[2]", "--state", str(tmp_path / "state")]
@@ -90,7 +96,9 @@ def test_a_replay_is_exact_after_a_kill_and_a_rerun(
 def test_records_of_an_earlier_attempt_are_not_written_again(
     spark: Any, kafka: Cluster, tmp_path: Path
 ) -> None:
-    """A batch whose writer died at any point, over foreign records: what is there is left out, by origin."""
+    """A batch whose writer died is written again. Records that are already in the topic are skipped by their
+    origin header; foreign records are ignored.
+    """
     topic, target = kafka.create_topic(partitions=2), Target({"bootstrap.servers": kafka.address})
     kafka.fill(topic, 2, [(None, b"foreign", 1_700_000_000_000, [])] * 4)
     begun = target.ends([topic])

@@ -1,4 +1,6 @@
-"""kafka-compat pipeline report, and spark.read.format("kafka-log"): folders, against what was written."""
+"""kafka-compat pipeline report and spark.read.format("kafka-log"): log directories, compared with the records
+written.
+"""
 
 import functools
 import json
@@ -29,7 +31,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture(scope="module", params=["ours", "genuine"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data folder of a broker that held the sample in small segments, and was closed in order."""
+    """The log directory of a broker with the sample in small segments, after a clean shutdown."""
     directory = tmp_path_factory.mktemp("report")
     settings = {"log.segment.bytes": str(SAMPLE * 10 // 3), "log.retention.ms": "-1"}
     server = (GenuineKafka if request.param == "genuine" else KafkaCompatBroker)(directory, settings)
@@ -60,7 +62,7 @@ def load(spark: Any, folder: Path, **options: str) -> Any:
 
 
 def test_every_record_is_read_back_unchanged(spark: Any, folder: Path) -> None:
-    """By offset, with key, value, headers and time; several segments of each partition among them."""
+    """The partitions have several segments each. Key, value, headers and timestamp are compared by offset."""
     rows = load(spark, folder).toArrow().to_pylist()
     found = {(row["partition"], row["offset"]): row for row in rows}
     assert len(found) == len(rows) == SAMPLE
@@ -75,7 +77,7 @@ def test_every_record_is_read_back_unchanged(spark: Any, folder: Path) -> None:
 
 
 def test_the_report_agrees_with_the_files(spark: Any, folder: Path, tmp_path: Path) -> None:
-    """Sizes are the files'; the hot keys are those of a plain count; pictures can be opened."""
+    """Sizes match the files, hot keys match a plain count, and the chart is a valid image."""
     job = ReportJob([folder], ["flights"], hot_keys=3, plot=tmp_path / "report")
     report = run_report(job)
     assert {line.partition: line.rows for line in report.partitions} == dict.fromkeys(
@@ -85,7 +87,7 @@ def test_the_report_agrees_with_the_files(spark: Any, folder: Path, tmp_path: Pa
         files = (folder / f"flights-{line.partition}").glob("*.log")
         assert line.size_bytes == sum(file.stat().st_size for file in files)
         assert line.raw_bytes > line.size_bytes and line.codecs == ("lz4",)
-        # The flights are of 2013: all are due, by time.
+        # The flights are from 2013, so time-based retention applies to all of them.
         assert (line.due_rows, line.due_bytes) == (line.rows, line.size_bytes)
     keys = Counter(key.decode() for key, _, _, _ in flights(SAMPLE))
     top = sorted(keys.items(), key=lambda item: (-item[1], item[0]))[:3]
@@ -101,9 +103,9 @@ def test_the_report_agrees_with_the_files(spark: Any, folder: Path, tmp_path: Pa
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_a_report_is_correct_after_a_kill_and_a_rerun(spark: Any, folder: Path, tmp_path: Path) -> None:
-    """It leaves the folder as it is, and no picture is ever seen half drawn."""
+    """The job does not modify the log directory, and its output files are never incomplete."""
 
     def files() -> dict[Path, tuple[int, int]]:
         return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
@@ -129,7 +131,9 @@ def test_a_report_is_correct_after_a_kill_and_a_rerun(spark: Any, folder: Path, 
 
 
 def test_a_directory_in_use_is_read_up_to_its_high_watermark(spark: Any, tmp_path: Path) -> None:
-    """What lies above it is not final; what lies below the log's start is deleted; a torn tail is behind."""
+    """Records above the high watermark or below the log start offset are not read, and a torn tail is
+    ignored.
+    """
     log = tmp_path / "flights-0"
     log.mkdir()
     batches = [
@@ -164,7 +168,7 @@ def test_a_directory_in_use_is_read_up_to_its_high_watermark(spark: Any, tmp_pat
 
 
 def test_records_due_for_retention_are_counted() -> None:
-    """From the oldest segment on, up to the first one that stays, by time and by size."""
+    """Counting starts at the oldest segment and stops at the first one to be kept, by time and by size."""
     now = 100 * DAY_MS
     segments = [
         SegmentLine("t", 0, number, 10, 1000, 2000, now - age * DAY_MS)
@@ -183,11 +187,11 @@ def test_records_due_for_retention_are_counted() -> None:
     assert due(retention_ms=None, retention_bytes=0)[0] == 40
 
 
-@pytest.mark.skipif(not enabled(), reason="a benchmark: --campaign")
+@pytest.mark.skipif(not enabled(), reason="benchmark: needs --campaign")
 def test_the_kafka_log_source_agrees_with_the_connector(
     spark: Any, kafka: Cluster, flights_topic: str, read_batch: Any, capsys: Any
 ) -> None:
-    """All flights counted by key: through the broker by the connector, and from its folder."""
+    """Count all flights by key, through the broker with the connector and from its log directory."""
     folder = next(path.parent for path in kafka.server.directory.rglob("meta.properties"))
     spark.dataSource.register(KafkaLog)
 

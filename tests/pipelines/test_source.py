@@ -1,4 +1,6 @@
-"""Spark's Kafka source, batch: every record, every column, every way to say from where to where."""
+"""Spark's Kafka source, batch mode: all records, all columns, and all kinds of starting and ending
+offsets.
+"""
 
 import json
 from collections.abc import Callable
@@ -18,7 +20,7 @@ def millis(year: int, month: int, day: int, hour: int = 0) -> int:
 
 
 def first_at_or_after(timestamp_ms: int) -> dict[int, int]:
-    """partition → offset of its first flight, in offset order, that is not older."""
+    """Map each partition to the offset of its first flight at or after the timestamp, in offset order."""
     found: dict[int, int] = {}
     for i, (_, _, timestamp, _) in enumerate(flights()):
         if timestamp >= timestamp_ms:
@@ -29,7 +31,7 @@ def first_at_or_after(timestamp_ms: int) -> dict[int, int]:
 
 
 def per_partition(frame: Any) -> dict[int, tuple[int, int, int]]:
-    """partition → (first offset, last offset, rows)."""
+    """Map each partition to (first offset, last offset, rows)."""
     from pyspark.sql import functions as f
 
     found = frame.groupBy("partition").agg(f.min("offset"), f.max("offset"), f.count("*")).collect()

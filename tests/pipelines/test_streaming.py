@@ -1,4 +1,6 @@
-"""Spark's Kafka source and sink, streaming: triggers, new partitions, a broker killed in mid-stream."""
+"""Spark's Kafka source and sink, streaming mode: triggers, new partitions, and a broker that is killed during
+a query.
+"""
 
 import threading
 from collections import Counter
@@ -12,7 +14,9 @@ from tests.pipelines.flights import FLIGHTS, PARTITIONS
 
 
 class Rows:
-    """Collects (partition, offset) of every batch; a batch that is run twice counts once, by its id."""
+    """Collects (partition, offset) of every batch by batch id, so that a batch that is run twice counts
+    once.
+    """
 
     def __init__(self) -> None:
         self.batches: dict[int, list[tuple[int, int]]] = {}
@@ -30,7 +34,7 @@ class Rows:
 
 
 def stream(spark: Any, kafka: Cluster, rows: Rows, checkpoint: Path, **options: str) -> Any:
-    """Start an AvailableNow query over the source with these options."""
+    """Start an AvailableNow query on the source with these options."""
     source = {"kafka.bootstrap.servers": kafka.address, "startingOffsets": "earliest", **options}
     writer = spark.readStream.format("kafka").options(**source).load().writeStream.foreachBatch(rows)
     return writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -121,7 +125,9 @@ def test_the_batch_sink_writes_each_row_to_its_topic(spark: Any, kafka: Cluster)
 def test_a_stream_survives_a_killed_broker(
     spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path
 ) -> None:
-    """kill -9 of the broker while one query reads and one writes: every flight arrives, and is read once."""
+    """Kill the broker with kill -9 while one query reads and one writes. Every flight is written, and read
+    once.
+    """
     copy = kafka.create_topic("flights-copy", PARTITIONS)
     source = {
         "kafka.bootstrap.servers": kafka.address,

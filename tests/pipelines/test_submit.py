@@ -1,4 +1,4 @@
-"""Jobs by spark-submit, on executors that are processes of their own."""
+"""Jobs submitted with spark-submit, with executors in separate processes."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.support.servers import PROJECT
 
 
 def submit(jars: Path, *arguments: str) -> Any:
-    """Run a pipeline; its report."""
+    """Run a pipeline with spark-submit, and return its report."""
     command = [str(pyspark_home() / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
     command += ["--jars", ",".join(map(str, jars_in(jars))), str(PROJECT / "kafka_compat" / "__main__.py")]
     environment = {
@@ -39,7 +39,7 @@ def submit(jars: Path, *arguments: str) -> Any:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_archive_and_copy_jobs_run_on_separate_executors(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:

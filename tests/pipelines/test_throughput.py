@@ -1,4 +1,6 @@
-"""Acceptance runs: archive and copy beside the same jobs against genuine Kafka; much in little memory."""
+"""Acceptance tests: throughput of archive and copy compared with Apache Kafka, and a large archive in limited
+memory.
+"""
 
 import contextlib
 import json
@@ -17,7 +19,7 @@ from tests.support.campaign import enabled
 from tests.support.servers import GenuineKafka
 
 PAIRS = 5
-pytestmark = pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+pytestmark = pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 
 
 @pytest.mark.timeout(1800)
@@ -31,7 +33,7 @@ def test_spark_is_no_slower_than_on_genuine_kafka(
     tmp_path: Path,
     capsys: Any,
 ) -> None:
-    """All flights, one after the other in turns; the median of the pairs' ratios."""
+    """Process all flights on both brokers in alternating order. The median of the pairs' ratios counts."""
     clusters = {"ours": kafka, "genuine": Cluster(genuine)}
     topics = {}
     for who, cluster in clusters.items():
@@ -51,7 +53,7 @@ def test_spark_is_no_slower_than_on_genuine_kafka(
             seconds[who] = time.perf_counter() - started
         with capsys.disabled():
             print({who: f"{FLIGHTS / s:,.0f} records/s" for who, s in seconds.items()})
-        # The first pair warms Spark and both brokers up.
+        # The first pair warms up Spark and both brokers.
         ratios += [seconds["genuine"] / seconds["ours"]] if pair else []
     ratio = statistics.median(ratios)
     with capsys.disabled():
@@ -63,7 +65,7 @@ def test_spark_is_no_slower_than_on_genuine_kafka(
 def test_three_million_records_are_archived_within_three_gigabytes(
     kafka: Cluster, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    """100 bytes each; memory is that of Spark's JVM, Python and its workers together."""
+    """The records have 100 bytes. Memory is the sum for Spark's JVM, Python and its workers."""
     topic, count = kafka.create_topic(partitions=PARTITIONS), 3_000_000
     producer: Any = kafka.producer(**{"queue.buffering.max.messages": 1_000_000, "compression.type": "lz4"})
     for number in range(count):
@@ -84,10 +86,10 @@ def test_three_million_records_are_archived_within_three_gigabytes(
 
 
 def _resident_bytes(group: int) -> int:
-    """Of all processes of a process group."""
+    """Return the resident memory of all processes in a process group."""
     total = 0
     for folder in Path("/proc").iterdir():
-        # A process may end at any of these calls.
+        # The process may exit at any of these calls.
         with contextlib.suppress(OSError, ValueError):
             if os.getpgid(int(folder.name)) == group:
                 total += int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""docs/walkthrough.md, block by block, as it stands there but for addresses, folders and the sample."""
+"""The code blocks of docs/walkthrough.md, run as printed except for addresses, directories and the sample."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[dict[str, Cluster]]:
-    """The two brokers of the walk, by the addresses that the page gives them."""
+    """The two brokers of the walkthrough, by their addresses in the document."""
     servers = {
         address: KafkaCompatBroker(tmp_path / name)
         for address, name in (("127.0.0.1:9092", "paris"), ("127.0.0.1:9192", "oslo"))
@@ -33,12 +33,12 @@ def clusters(tmp_path: Path) -> Iterator[dict[str, Cluster]]:
 
 
 def sample() -> Iterator[tuple[bytes, bytes, int]]:
-    """(tail number, line, departure in ms)."""
+    """Yield (tail number, line, departure in ms)."""
     for tail, line, departure_ms, _ in flights(SAMPLE):
         yield tail, line, departure_ms
 
 
-@pytest.mark.skipif(not enabled(), reason="each of its jobs has tests of its own every day: with --campaign")
+@pytest.mark.skipif(not enabled(), reason="each job has daily tests: needs --campaign")
 @pytest.mark.timeout(1800)
 def test_every_code_block_of_the_walkthrough_runs(
     clusters: dict[str, Cluster], spark: Any, tmp_path: Path

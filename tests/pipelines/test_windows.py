@@ -1,4 +1,4 @@
-"""kafka-compat pipeline windows: what went in is in the windows or among the dead letters, by the logs."""
+"""kafka-compat pipeline windows: every input record is either in a window or among the dead letters."""
 
 import csv
 import json
@@ -28,13 +28,13 @@ CARRIER, DISTANCE = 9, 15
 
 
 def with_broken_lines() -> Iterator[Any]:
-    """Every flight; each fiftieth lost the end of its line."""
+    """Yield every flight; every EVERY-th line is truncated."""
     for i, (key, value, when, headers) in enumerate(flights(SAMPLE)):
         yield key, value[:20] if i % EVERY == 0 else value, when, headers
 
 
 def table_in(kafka: Cluster, topic: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """(window's start, carrier) → the last result in the log."""
+    """Map (window start, carrier) to its last result in the log."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for partition, end in kafka.ends(topic).items():
         for message in kafka.read(topic, partition, end):
@@ -46,11 +46,13 @@ def table_in(kafka: Cluster, topic: str) -> dict[tuple[str, str], dict[str, Any]
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+@pytest.mark.skipif(not enabled(), reason="acceptance test: needs --campaign")
 def test_windows_are_correct_after_a_kill_and_a_rerun(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
-    """Kills of the job and of the broker: the last results are those of a plain loop, and none is lost."""
+    """After kills of the job and the broker, the last results equal those of a plain loop, and no record is
+    lost.
+    """
     topic, results, dead = (kafka.create_topic(partitions=PARTITIONS) for _ in range(3))
     kafka.fill(topic, PARTITIONS, with_broken_lines())
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to-topic", results]
@@ -88,14 +90,16 @@ def test_windows_are_correct_after_a_kill_and_a_rerun(
 
 
 def day(start_ms: int) -> str:
-    """A time as results write it."""
+    """Format a time as the results do."""
     return datetime.fromtimestamp(start_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def test_late_and_invalid_rows_are_set_aside_across_several_runs(
     kafka: Cluster, connector_jars: Path, spark: Any, tmp_path: Path
 ) -> None:
-    """JSON with a time of its own: each bad row says what is wrong, and keeps all that it had."""
+    """JSON values with their own timestamps. Each dead letter has the reason in a header, and the unchanged
+    record.
+    """
     topic = kafka.create_topic(partitions=2)
     results, dead = f"{topic}-results", f"{topic}-dead"
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to-topic", results]
@@ -116,8 +120,8 @@ def test_late_and_invalid_rows_are_set_aside_across_several_runs(
 
     bad = [b"no json", None, row(1, "far"), row(1, -2), b'{"km": 1, "at": "soon"}', b'{"km": 1}']
     assert run(row(0), row(9), row(9, 2, None), row(10), *bad) == (10, 0, 4, 3, 6)
-    # The latest time is 10:10: no window is closed before 10:20. Then both of 10:00 are, and they only.
-    # A row from far in the future has its window, and makes no other late.
+    # The latest time is 10:10, so no window is closed before 10:20. Then only both windows of 10:00 are
+    # closed. A row far in the future gets its own window, and does not make other rows late.
     assert run(row(3), row(20), row(0, year=9000)) == (13, 4, 3, 3, 6)
     assert run(row(3), row(19)) == (15, 4, 4, 3, 7)
     found = table_in(kafka, results)

@@ -1,4 +1,4 @@
-"""`kafka-compat serve --processes N` as a test sees it: one command, and the processes under it."""
+"""`kafka-compat serve --processes N` as seen by a test: one command and its child processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _READY = r"Broker (\d+) ready on PLAINTEXT://\S*:(\d+)"
 
 
 class Command:
-    """A context manager: nothing that it started outlives it. It keeps folder and ports over `start`."""
+    """The command. Use it as a context manager, which stops all processes at the end. Directory and ports are
+    kept across `start`.
+    """
 
     def __init__(
         self,
@@ -36,7 +38,7 @@ class Command:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`option`: --processes or --brokers; `port`: of the first broker, 0 for any."""
+        """`option` is --processes or --brokers. `port` is the first broker's port, or 0 for any."""
         self.directory = directory
         self.count = count
         self.port = adjacent_ports(count) if port is None else port
@@ -46,7 +48,7 @@ class Command:
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "3",
             "transaction.state.log.num.partitions": "3",
-            # What was led by one that died is led by others until they die.
+            # Partitions of a killed broker are not moved back to it.
             "auto.leader.rebalance.enable": "false",
             **(settings or {}),
         }
@@ -68,7 +70,7 @@ class Command:
 
     @contextlib.contextmanager
     def launched(self) -> Iterator[None]:
-        """As the command itself as a context manager, without waiting until anything serves."""
+        """Launch the command without waiting until brokers serve, and stop it at the end of the block."""
         try:
             self.launch()
             yield
@@ -85,7 +87,7 @@ class Command:
         self._join()
 
     def launch(self) -> None:
-        """Start without waiting. In a process group of its own, as a shell does it."""
+        """Start without waiting, in a new process group like a shell."""
         self._lines.clear()
         given = [f"--override={name}={value}" for name, value in self.settings.items()]
         command = [sys.executable, "-m", "kafka_compat", "serve"]
@@ -103,7 +105,7 @@ class Command:
         self._pump.start()
 
     def start(self) -> Self:
-        """Start, and wait until all serve."""
+        """Start the command, and wait until all brokers are ready."""
         self.launch()
         if self._option == "--processes":
             self.wait_for(rf"{self.count} processes ready")
@@ -111,7 +113,7 @@ class Command:
             wait_until(lambda: len(self._ready()) == self.count, START_S, "all brokers are ready")
         return self
 
-    # --- what it says
+    # Output
 
     def _read(self, child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None
@@ -127,11 +129,11 @@ class Command:
 
     @property
     def said(self) -> str:
-        """All that was printed since the last start."""
+        """The output since the last start."""
         return "".join(self._lines)
 
     def wait_for(self, pattern: str, times: int = 1, timeout_s: float = START_S) -> None:
-        """Wait until so many lines match."""
+        """Wait until `times` lines match."""
 
         def found() -> bool:
             return sum(1 for line in self._lines if re.search(pattern, line)) >= times
@@ -144,19 +146,19 @@ class Command:
         return self._pump is not None and self._pump.is_alive()
 
     def _ready(self) -> list[tuple[int, int]]:
-        """Broker and port of each ready line."""
+        """Return the broker and port of each ready line."""
         return [(int(broker), int(port)) for broker, port in re.findall(_READY, self.said)]
 
     @property
     def ports(self) -> dict[int, int]:
-        """By broker."""
+        """Return the ports by broker."""
         return dict(self._ready())
 
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
-    # --- its processes
+    # Processes
 
     @property
     def pid(self) -> int:
@@ -164,7 +166,7 @@ class Command:
         return self._child.pid
 
     def processes(self) -> list[int]:
-        """The pids of the brokers' processes that run, also of a command that died."""
+        """Return the process ids of running brokers, including those of a command that died."""
         folder = str(self.directory)
         found = []
         for entry in os.listdir("/proc"):
@@ -178,40 +180,40 @@ class Command:
     @staticmethod
     def _has_open(pid: int, folder: str) -> bool:
         for item in Path(f"/proc/{pid}/fd").iterdir():
-            # One that is closed in this moment says nothing of the others.
+            # A descriptor that is closed at this moment says nothing about the others.
             with contextlib.suppress(FileNotFoundError):
                 if os.readlink(item).startswith(folder):
                     return True
         return False
 
     def pid_of(self, broker_id: int) -> int:
-        """The process of a broker."""
+        """Return the process id of a broker."""
         for pid in self.processes():
             if self._has_open(pid, f"{self.settings['log.dirs']}/broker-{broker_id}/"):
                 return pid
         raise AssertionError(f"no process of broker {broker_id}")
 
     def kill(self, broker_id: int) -> int:
-        """kill -9 of a broker's process; its pid."""
+        """Kill a broker's process with kill -9, and return its process id."""
         pid = self.pid_of(broker_id)
         os.kill(pid, signal.SIGKILL)
         return pid
 
-    # --- its end
+    # Shutdown
 
     def interrupt(self) -> None:
-        """What a terminal does at Ctrl-C: SIGINT to the whole group in its foreground."""
+        """Send SIGINT to the whole process group, like a terminal at Ctrl-C."""
         os.killpg(self.pid, signal.SIGINT)
 
     def wait(self, timeout_s: float = 30) -> int:
-        """Wait for the end of the command; its exit code."""
+        """Wait until the command exits, and return its exit code."""
         assert self._child is not None
         code = self._child.wait(timeout_s)
         self._join()
         return code
 
     def stop(self) -> int:
-        """SIGTERM to the command; its exit code."""
+        """Send SIGTERM to the command, and return its exit code."""
         assert self._child is not None
         self._child.terminate()
         return self.wait()
@@ -222,17 +224,18 @@ class Command:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every broker's folder carries the mark of a clean stop."""
+        """Whether every broker's directory has the marker of a clean shutdown."""
         folders = list(Path(self.settings["log.dirs"]).glob("broker-*"))
         return len(folders) == self.count and all(
             (folder / ".kafka_cleanshutdown").exists() for folder in folders
         )
 
-    # --- its cluster
+    # Cluster
 
     def wait_registered(self, ids: set[int], ports: Sequence[int] = ()) -> None:
-        """Wait until each of these brokers tells of these brokers alone, and of a controller among them.
-        `ports`: theirs, where they did not say yet where they listen."""
+        """Wait until each of these brokers reports exactly these brokers, with a controller among them.
+        `ports` are their ports, if they have not been printed yet.
+        """
 
         def complete() -> bool:
             for port in ports or [self.ports[broker_id] for broker_id in ids]:
@@ -243,17 +246,17 @@ class Command:
                     return False
             return True
 
-        wait_until(complete, START_S, f"brokers {ids} know each other", 0.01)
+        wait_until(complete, START_S, f"registration of brokers {ids}", 0.01)
 
 
 def wait_gone(pids: Sequence[int], timeout_s: float = 20) -> float:
-    """Wait until there are no such processes; how long that took."""
+    """Wait until the processes have exited, and return how long that took."""
     began = time.monotonic()
 
     def gone() -> bool:
         return not any(_runs(pid) for pid in pids)
 
-    wait_until(gone, timeout_s, f"processes {pids} are gone")
+    wait_until(gone, timeout_s, f"exit of processes {pids}")
     return time.monotonic() - began
 
 
@@ -264,6 +267,6 @@ def _runs(pid: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time that a process has used."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")

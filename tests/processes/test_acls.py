@@ -1,4 +1,6 @@
-"""Brokers of one command know each other's ACLs, whether they share a process or only the store."""
+"""ACLs of brokers started by one command: each broker applies ACLs created on another, whether they share a
+process or only the store.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def agree(command: Command, expected: set[str]) -> None:
     wait_until(
         lambda: all(names(command.port + number) == expected for number in range(command.count)),
         20,
-        "all brokers know the ACLs",
+        "the ACLs on all brokers",
     )
 
 

@@ -1,4 +1,4 @@
-"""`serve --processes N` from its start to its end, as a person at a terminal and their clients see it."""
+"""`serve --processes N` from startup to shutdown, as seen by a person at a terminal and by clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.servers import PROJECT, run_kafka_compat
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    """For tests that leave it as it was."""
+    """A command shared by tests that do not change it."""
     with Command(tmp_path_factory.mktemp("three"), 3) as command:
         yield command
 
@@ -116,7 +116,7 @@ def test_ctrl_c_stops_all_brokers_cleanly(tmp_path: Path, number: int) -> None:
 
 
 def test_a_broker_knows_the_topics_once_it_is_ready(tmp_path: Path) -> None:
-    """A controller that begins tells brokers of each other first, and of topics then."""
+    """A new controller first sends the brokers each other's addresses, and the topics afterwards."""
     command = Command(tmp_path, 3)
     with command:
         create_topic(command)
@@ -133,7 +133,7 @@ def test_sigterm_is_handled_at_any_moment_of_startup(tmp_path: Path) -> None:
     chance = random.Random(4)
     for _ in range(campaign.rounds(8, 60)):
         with command.launched():
-            wait_until(lambda: _handles_sigterm(command.pid), 10, "the signal is handled", 0.001)
+            wait_until(lambda: _handles_sigterm(command.pid), 10, "installation of the signal handler", 0.001)
             time.sleep(chance.uniform(0, 0.6))  # the signal comes at a random moment of startup
             assert command.stop() == 0, command.said
             assert command.processes() == []
@@ -187,15 +187,15 @@ def test_topics_given_in_the_environment_are_created_once(tmp_path: Path) -> Non
         def replicas() -> list[int]:
             return [len(isr) for _, isr in in_sync(command, "orders").values()]
 
-        wait_until(lambda: replicas() == [2, 2, 2], 20, "the topic is made", 0.1)
-        wait_until(lambda: len(in_sync(command, "users")) == 1, 20, "the other, too", 0.1)
+        wait_until(lambda: replicas() == [2, 2, 2], 20, "creation of the topic", 0.1)
+        wait_until(lambda: len(in_sync(command, "users")) == 1, 20, "creation of the other topic", 0.1)
 
 
-# --- what is refused
+# Errors
 
 
 def refusal(*arguments: str) -> str:
-    """The one message of a serve that exits with 2."""
+    """Run serve, which must exit with 2, and return its error message."""
     done = subprocess.run(
         [sys.executable, "-m", "kafka_compat", "serve", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What `serve --processes N` does when processes die, stand still, or do not stop."""
+"""`serve --processes N` when processes die, hang or do not stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def all_in_sync(command: Command, replicas: int = 2) -> bool:
 
 
 def test_a_killed_process_is_replaced_as_leader_and_restarted(tmp_path: Path) -> None:
-    """The sessions of the default would last for 18 s."""
+    """The sessions would last 18 s with the default timeout."""
     with Command(tmp_path, 3) as command:
         create_topic(command, replicas=3)
         load = fill(command)
@@ -46,14 +46,14 @@ def test_a_killed_process_is_replaced_as_leader_and_restarted(tmp_path: Path) ->
         killed = in_sync(command)[0][0]
         old = command.kill(killed)
         began = time.monotonic()
-        wait_until(lambda: killed not in leaders(command), 10, "others lead", 0.01)
+        wait_until(lambda: killed not in leaders(command), 10, "leaders on the other brokers", 0.01)
         assert time.monotonic() - began < 9
         command.wait_for(rf"Broker {killed} ready", times=2)
         assert f"Broker {killed} was killed by SIGKILL" in command.said
         assert f"Restarting broker {killed} now" in command.said
         assert command.pid_of(killed) != old
         assert command.ports == before
-        wait_until(lambda: all_in_sync(command, 3), 30, "all are in sync again", 0.1)
+        wait_until(lambda: all_in_sync(command, 3), 30, "all replicas in sync", 0.1)
         assert_holds(command, load)
         assert command.stop() == 0
         assert command.is_clean
@@ -103,7 +103,7 @@ def test_a_process_that_keeps_crashing_is_restarted_at_growing_intervals(tmp_pat
         command.kill(2)
         command.wait_for("Restarting broker 2 in 2 s")
         began = time.monotonic()
-        # Nobody waits for a wait.
+        # Stopping does not wait for the restart delay.
         assert command.stop() == 0
         assert time.monotonic() - began < 1.5
 
@@ -141,11 +141,11 @@ def test_a_paused_process_loses_leadership_and_rejoins(tmp_path: Path) -> None:
         command.wait_for(rf"broker {stopped}: The metadata session expired")
         command.wait_registered({1, 2, 3})
         assert command.pid_of(stopped) == pid
-        wait_until(lambda: all_in_sync(command, 3), 30, "all are in sync again", 0.1)
+        wait_until(lambda: all_in_sync(command, 3), 30, "all replicas in sync", 0.1)
         assert_holds(command, load)
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="waits for a time-out: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="waits for a timeout: with --campaign")
 def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         pids = command.processes()
@@ -159,7 +159,9 @@ def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> No
 
 @pytest.mark.timeout(1800)
 def test_kills_of_single_processes_do_not_lose_acknowledged_records(tmp_path: Path) -> None:
-    """The next one is killed when the one before is ready again, in sync or not."""
+    """A process is killed as soon as the previously killed one is ready, whether or not its replicas are in
+    sync.
+    """
     chance = random.Random(7)
     settings = {"min.insync.replicas": "1"}
     kills: list[tuple[int, int]] = []
@@ -192,11 +194,11 @@ def test_kills_of_single_processes_do_not_lose_acknowledged_records(tmp_path: Pa
                 f"{client}: {len(items)} acknowledged over {len(kills)} kills; longest time without an "
                 f"acknowledgement of one partition {usual:.2f} s as a rule, {worst:.2f} s at most"
             )
-        print(f"stored {len(log)}, {findings}")
+        print(f"{len(log)} records stored, {findings}")
         assert findings.nothing, findings
         assert not any(given_up for _, given_up in found.values()), found
         assert min(map(len, acknowledged.values())) > 20 * _KILLS
-        wait_until(lambda: all_in_sync(command), 60, "all are in sync in the end", 0.1)
+        wait_until(lambda: all_in_sync(command), 60, "all replicas in sync at the end", 0.1)
         assert command.stop() == 0
 
 
@@ -213,7 +215,7 @@ def _producer(client: str, command: Command, directory: Path) -> Producer:
 
 
 def _wait_acknowledged(producers: Sequence[Producer]) -> None:
-    """Wait until every client has an acknowledgement of now for every partition."""
+    """Wait until every client has received a new acknowledgement for every partition."""
     since_ms = now_ms()
     for producer in producers:
         acknowledged = partial(producer.acknowledged_since, since_ms)
@@ -238,9 +240,9 @@ def test_brokers_register_in_zookeeper_and_hand_over_leadership(tmp_path: Path) 
             assert leaders(command) == {4, 5, 6}
             load = fill(command)
             command.kill(5)
-            # Once the session of its process before has expired, which nobody but ZooKeeper can end.
+            # The broker is ready once ZooKeeper expires the session of its previous process.
             command.wait_for("Broker 5 ready", times=2)
-            wait_until(lambda: all_in_sync(command), 30, "all are in sync again", 0.1)
+            wait_until(lambda: all_in_sync(command), 30, "all replicas in sync", 0.1)
             assert_holds(command, load)
             pids = command.processes()
             assert command.stop() == 0
@@ -252,7 +254,7 @@ def test_brokers_register_in_zookeeper_and_hand_over_leadership(tmp_path: Path) 
 
 
 def test_a_second_signal_ends_the_wait_for_new_leaders(tmp_path: Path) -> None:
-    """The last broker asks for one three times, 5 s apart."""
+    """The last broker requests new leaders three times, 5 s apart."""
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {"zookeeper.connect": f"{zookeeper.address}/cluster", "broker.id": "1"}
@@ -271,7 +273,9 @@ def test_a_second_signal_ends_the_wait_for_new_leaders(tmp_path: Path) -> None:
 
 
 def test_a_signal_to_the_whole_process_group_counts_once(tmp_path: Path) -> None:
-    """As a service manager sends it; the last broker asks for a successor as often as without."""
+    """Service managers send signals this way. The last broker must request new leaders as often as after a
+    single signal.
+    """
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {

@@ -1,4 +1,6 @@
-"""What each process of `serve --processes N` serves over HTTP: metrics, health and the page of all."""
+"""HTTP listeners of the processes of `serve --processes N`: each serves its metrics and health, and the web
+console of the whole cluster.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ LISTENER = "kafka.compat.http.listener"
 
 
 def urls(command: Command) -> dict[int, str]:
-    """Where each broker said last that it serves HTTP."""
+    """Return the last HTTP address that each broker printed."""
     return {int(number): url for number, url in re.findall(r"Broker (\d+) HTTP on (\S+)", command.said)}
 
 
 def is_ready(url: str) -> bool:
-    """Whether the broker there says so."""
+    """Return whether the broker at this URL is ready."""
     return get_json(url, "/ready") == (200, {"ready": True})
 
 
@@ -60,7 +62,9 @@ def test_each_process_serves_http_on_the_same_port_after_a_restart(tmp_path: Pat
 
 
 def test_the_web_console_reports_that_another_broker_is_down(tmp_path: Path) -> None:
-    """One that stands still is down until it is killed: one that dies is back before anybody has looked."""
+    """A paused broker is down until it is killed. A killed broker restarts before anyone can see that it is
+    down.
+    """
     settings = {**PAGE, LISTENER: "http://127.0.0.1:0", "zookeeper.session.timeout.ms": "2000"}
     with Command(tmp_path, 3, settings) as command:
         command.wait_registered({1, 2, 3})
@@ -74,12 +78,12 @@ def test_the_web_console_reports_that_another_broker_is_down(tmp_path: Path) -> 
         assert up() == {1, 2, 3}
         stopped = command.pid_of(2)
         os.kill(stopped, signal.SIGSTOP)
-        wait_until(lambda: up() == {1, 3}, 60, "the page knows that broker 2 is down")
+        wait_until(lambda: up() == {1, 3}, 60, "the web console shows broker 2 as down")
         wait_until(lambda: is_ready(at[1]) and is_ready(at[3]), 60, "brokers 1 and 3 are ready without it")
         os.kill(stopped, signal.SIGKILL)
         command.wait_for(r"Broker 2 HTTP on", times=2)
         assert urls(command) == at
-        wait_until(lambda: up() == {1, 2, 3}, 60, "the page knows that broker 2 is up")
+        wait_until(lambda: up() == {1, 2, 3}, 60, "the web console shows broker 2 as up")
         wait_until(lambda: is_ready(at[2]), 60, "broker 2 is ready")
 
 

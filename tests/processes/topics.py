@@ -1,4 +1,4 @@
-"""The topic that tests of several processes fill and read."""
+"""The topic that tests with several processes fill and read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def create_topic(command: Command, name: str = TOPIC, replicas: int = 2) -> None
 
 
 def in_sync(command: Command, topic: str = TOPIC) -> dict[int, tuple[int, set[int]]]:
-    """Leader and in-sync replicas of each partition, as the brokers tell clients."""
+    """Return the leader and in-sync replicas of each partition, as reported to clients."""
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 2})
@@ -27,9 +27,9 @@ def in_sync(command: Command, topic: str = TOPIC) -> dict[int, tuple[int, set[in
 
 
 def fill(command: Command, records: int = 500) -> Load:
-    """Have so many records acknowledged by all in-sync replicas."""
+    """Produce `records` records that all in-sync replicas acknowledge."""
     with Load(ConfluentProducer(command.bootstrap_servers, TOPIC)) as load:
-        wait_until(lambda: len(load.acknowledged) >= records, 60, "records are acknowledged")
+        wait_until(lambda: len(load.acknowledged) >= records, 60, "acknowledgement of the records")
         load.stop_sending()
     return load
 

@@ -19,7 +19,7 @@ _JAVA_PACKAGES = {
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
 }
 
-# 4.1 gave an API and two kinds of record other names than 3.9; the bytes are the same.
+# Kafka 4.1 renamed an API and two record types of 3.9. Their bytes are the same.
 _OTHER_NAMES = {
     "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
     "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
@@ -31,7 +31,7 @@ _OTHER_NAMES = {
 
 
 class FieldAt(NamedTuple):
-    """A field as one version of a message has it. `tag` is None unless it is sent as a tagged field."""
+    """A field in one version of a message. `tag` is None unless it is a tagged field."""
 
     name: str  # ours, in snake_case
     json_name: str
@@ -45,7 +45,7 @@ class FieldAt(NamedTuple):
 
 
 class Definition:
-    """One message of one release."""
+    """A message of one release."""
 
     def __init__(self, content: dict[str, Any], java_package: str) -> None:
         self.official_name: str = content["name"]
@@ -64,12 +64,13 @@ class Definition:
         }
 
     def our_version(self, version: int) -> int:
-        """The version that our class calls by the number of the record type: since 4.0 a key's definition
-        has a type of record (its api key) where it had a version."""
+        """Return the version of our class. Our classes use the record type as the version of a key; since
+        Kafka 4.0, definitions of keys store the type as their api key instead.
+        """
         return self.api_key or 0 if self.kind == "coordinator-key" else version
 
     def fields_at(self, version: int) -> tuple[FieldAt, ...]:
-        """The fields that a version carries, in the order of the definition."""
+        """Return the fields of a version, in the order of the definition."""
         return self._at(self._fields, version)
 
     def _at(self, fields: list[dict[str, Any]], version: int) -> tuple[FieldAt, ...]:
@@ -99,7 +100,9 @@ class Definition:
 
 @cache
 def definitions(release: str) -> dict[str, Definition]:
-    """Every message of a release that has versions at all, by its official name; stable versions only."""
+    """Return every message of a release that has stable versions, by its official name, with only those
+    versions.
+    """
     found = {}
     for artifact, java_package in _JAVA_PACKAGES.items():
         with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
@@ -116,7 +119,9 @@ def definitions(release: str) -> dict[str, Definition]:
 
 
 def snake_case(name: str) -> str:
-    """Our name of a field: "topicId" is topic_id, "isKRaftController" is is_kraft_controller."""
+    """Return our name for a field: "topicId" becomes topic_id, "isKRaftController" becomes
+    is_kraft_controller.
+    """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.replace("KRaft", "Kraft"))
     return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", words).lower()
 
@@ -126,7 +131,7 @@ def _versions(field: dict[str, Any]) -> Versions:
 
 
 def _default(base: str, is_array: bool, is_struct: bool, text: object) -> object:
-    """The default as a Python value; "struct" stands for a struct with its own defaults."""
+    """Return the default as a Python value. "struct" stands for a struct with its own defaults."""
     if text == "null":
         return None
     if is_array:
@@ -146,7 +151,7 @@ def _default(base: str, is_array: bool, is_struct: bool, text: object) -> object
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """JSON with // comments, as the definitions have them."""
+    """Parse JSON with // comments, which the definitions contain."""
     strings_or_comments = r'("(?:[^"\\]|\\.)*")|//[^\n]*'
     content: dict[str, Any] = json.loads(re.sub(strings_or_comments, lambda found: found[1] or "", text))
     return content

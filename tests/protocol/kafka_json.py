@@ -1,4 +1,4 @@
-"""Our messages as the JSON of Kafka's JsonConverter classes."""
+"""Conversion of our messages to the JSON of Kafka's JsonConverter classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.protocol.definitions import FieldAt
 
 
 def to_json(message: Message, fields: tuple[FieldAt, ...]) -> dict[str, Any]:
-    """`message` by the names of an official definition; tagged fields only where not the default."""
+    """Return `message` with the field names of an official definition. Tagged fields with default values are
+    omitted.
+    """
     content = {}
     for field in fields:
         value = getattr(message, field.name)
@@ -21,10 +23,10 @@ def to_json(message: Message, fields: tuple[FieldAt, ...]) -> dict[str, Any]:
 
 
 def as_kafka_holds_it(message: Message, fields: tuple[FieldAt, ...]) -> Message:
-    """`message`, changed to what Kafka's class can hold.
+    """Return `message` reduced to the content that Kafka's class can represent.
 
-    Tagged fields that only a later release knows become their defaults. Array elements whose map keys repeat
-    are dropped, since Kafka's classes hold such arrays as maps.
+    Tagged fields that only a later release defines get their defaults. Array elements with duplicate map keys
+    are dropped, because Kafka's classes store such arrays as maps.
     """
     known = {field.name for field in fields}
     for name in {spec.name for spec in fields_of(type(message))} - known:
@@ -44,7 +46,7 @@ def as_kafka_holds_it(message: Message, fields: tuple[FieldAt, ...]) -> Message:
 
 
 def blank_records(content: Any) -> Any:
-    """JSON as Kafka writes it, whose records fields are always empty."""
+    """Blank all records fields, because Kafka's JSON does not contain them."""
     if isinstance(content, dict):
         return {
             name: "" if name == "records" and value is not None else blank_records(value)

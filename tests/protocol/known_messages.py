@@ -1,4 +1,4 @@
-"""The message classes that this project has, found by the names of Kafka's definitions."""
+"""The project's message classes, found by the names of Kafka's definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DATA_MODULES = ("consumer_offsets", "transaction_state", "consumer_protocol")
 
 
 def message_classes() -> list[type[Message]]:
-    """Requests and responses by API key, then the versioned records."""
+    """Return requests and responses by API key, and then the versioned records."""
     found: list[type[Message]] = []
     for api_key in ApiKey:
         try:
@@ -31,7 +31,7 @@ def message_classes() -> list[type[Message]]:
 
 
 def message_versions() -> Iterator[tuple[type[Message], int]]:
-    """Every (class, version)."""
+    """Yield every pair of a class and a version."""
     for cls in message_classes():
         for version in schema_of(cls).versions.numbers():
             yield cls, version

@@ -1,4 +1,4 @@
-"""Random messages of any schema, the same for the same seed."""
+"""Random messages of any schema, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FAR_CHARACTERS = "äßñЖ中文\u00a0😀\x00"
 
 
 class RandomMessages:
-    """Makes messages; `longest` bounds the elements of an array.
+    """Generates messages whose arrays have at most `longest` elements.
 
-    With `full`, every field that a version carries has something in it: no null, no empty array, no tagged
-    field left at its default.
+    With `full`, every field of the version has content: no nulls, no empty arrays, and no tagged field with
+    its default.
     """
 
     def __init__(self, seed: int | str, longest: int = 3, full: bool = False) -> None:
@@ -26,7 +26,7 @@ class RandomMessages:
         self._full = full
 
     def message(self, cls: type[Message], version: int) -> Message:
-        """A message with random values in the fields that `version` carries, defaults in the others."""
+        """Return a message with random values in the fields of `version`, and defaults in the others."""
         values = {
             spec.name: self._field(spec, version) for spec in fields_of(cls) if version in spec.versions
         }

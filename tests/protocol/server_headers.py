@@ -1,4 +1,4 @@
-"""Headers as a broker reads and writes them, whole and one by one: the broker itself has a quicker way."""
+"""Reference implementation of request and response headers. The broker itself uses a faster one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FLEXIBLE_RESPONSE: Final = struct.Struct(">ix")
 
 
 def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
-    """The header at `position` and the position of the request's body.
+    """Return the header at `position`, and the position of the request's body.
 
-    The client id is never compact; tagged fields follow it in the flexible versions of an API (KIP-482).
-    Raises MalformedRequest, also for a key of which no schema is known: nothing then tells the header's own
-    version. A version above the newest known one is read as flexible, as ApiVersions needs it (KIP-511).
+    The client id is never compact; tagged fields follow it in flexible versions of an API (KIP-482). Raises
+    MalformedRequest, also for an API key without a schema, because the version of the header is then unknown.
+    Versions above the newest known one are read as flexible, as ApiVersions requires (KIP-511).
     """
     try:
         api_key, api_version, correlation_id, length = _START_AND_CLIENT_ID_LENGTH.unpack_from(
@@ -42,14 +42,14 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHea
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
-    """The header before a response's body; `version` is that of the request."""
+    """Return the header before a response's body. `version` is the version of the request."""
     if has_flexible_response_header(api_key, version):
         return _FLEXIBLE_RESPONSE.pack(correlation_id)
     return _RESPONSE.pack(correlation_id)
 
 
 def _short_header(buffer: Buffer, position: int) -> tuple[RequestHeader, int]:
-    """Version 0 of the header, without a client id: ControlledShutdown 0 alone has it."""
+    """Read version 0 of the header, which has no client id. Only ControlledShutdown version 0 uses it."""
     try:
         api_key, api_version, correlation_id = _START.unpack_from(buffer, position)
     except struct.error:

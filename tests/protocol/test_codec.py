@@ -1,4 +1,6 @@
-"""Compiled code does what the interpreter says, and messages survive the way there and back."""
+"""Generated codecs: they agree with the interpreted ones, and decoding an encoded message returns the same
+message.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ def fields(spec: FieldSpec, version: int) -> st.SearchStrategy[Any]:
 
 
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
-    """Messages with any value in the fields that the version carries."""
+    """Generate messages with any values in the fields of the version."""
     carried = [spec for spec in fields_of(cls) if version in spec.versions]
     return st.builds(cls, **{spec.name: fields(spec, version) for spec in carried})
 

@@ -1,4 +1,4 @@
-"""Bytes that are no message: always MalformedRequest, with the place, and never a large allocation."""
+"""Malformed messages: decoding raises MalformedRequest with the position, and never allocates much memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw clients of brokers with quotas, and the hand that sets them."""
+"""Raw clients of brokers with quotas, and functions that set quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 
 Who = tuple[str | None, str | None]
-"""User and client id of a quota: "" for whatever it is, None for the default."""
+"""The user and client id of a quota: "" if the quota does not depend on it, None for the default."""
 
 
 def unique(name: str) -> str:
@@ -22,7 +22,7 @@ def unique(name: str) -> str:
 
 
 def alter(address: str, who: Who, **rates: float | None) -> None:
-    """Store quotas, or with None take them away."""
+    """Set quotas, or remove those that are None."""
     kinds = zip(("user", "client-id"), who, strict=True)
     entity = [{"entity_type": kind, "entity_name": name} for kind, name in kinds if name != ""]
     ops: list[dict[str, Any]] = [
@@ -35,8 +35,9 @@ def alter(address: str, who: Who, **rates: float | None) -> None:
 
 
 def await_notices(address: str, by: str = "") -> None:
-    """Wait until the broker obeys all that was stored before, `by` whatever broker it was: notices come in
-    their order, and so does a quota that is told from its effect."""
+    """Wait until the broker applies all quotas set through broker `by` before. Changes are applied in order,
+    so a later quota takes effect only after them.
+    """
     marker = unique("marker")
     alter(by or address, ("", marker), request_percentage=0.000001)
 
@@ -45,13 +46,13 @@ def await_notices(address: str, by: str = "") -> None:
             answer = connection.ask(ApiKey.METADATA, 9, {"topics": []})
             return bool(answer["throttle_time_ms"] > 0)
 
-    wait_until(is_throttled, 20, "a quota that takes effect")
+    wait_until(is_throttled, 20, "application of a quota")
     alter(by or address, ("", marker), request_percentage=None)
 
 
 @contextmanager
 def quotas(address: str, who: Who, **rates: float) -> Iterator[None]:
-    """Quotas that the broker obeys while the context lasts."""
+    """Apply quotas within the block."""
     alter(address, who, **rates)
     await_notices(address)
     try:
@@ -93,7 +94,7 @@ def produce_request(topic: str, size_bytes: int, acks: int = 1) -> Plain:
 
 
 def produce(connection: Connection, topic: str, size_bytes: int) -> int:
-    """Produce so many bytes; the throttle time that was told."""
+    """Produce `size_bytes` bytes, and return the throttle time in the response."""
     answer = connection.ask(ApiKey.PRODUCE, 9, produce_request(topic, size_bytes))
     (partition,) = answer["responses"][0]["partition_responses"]
     assert partition["error_code"] == 0
@@ -115,7 +116,7 @@ def fetch_request(topic: str, offset: int, max_bytes: int, session: tuple[int, i
 
 
 def assert_alike(ours: list[int], genuine: list[int]) -> None:
-    """Throttle times that differ by a fifth at most."""
+    """Assert that throttle times differ by at most a fifth."""
     assert len(ours) == len(genuine)
     for mine, theirs in zip(ours, genuine, strict=True):
         assert (mine > 0) == (theirs > 0), (ours, genuine)

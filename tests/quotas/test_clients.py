@@ -1,4 +1,4 @@
-"""Real clients keep to their quotas: the rate that they reach is within a tenth of it. Others go on."""
+"""Real clients with quotas: their rate is within a tenth of the quota, and other clients are not affected."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 RATE = 500_000
 VALUE = b"v" * 1000
 WINDOWS = {"quota.window.num": "3"}
-"""So that the first seconds, in which all windows fill at once, are few."""
+"""Few windows, so that the initial burst, in which all windows fill at once, is short."""
 SECONDS = 11.0 if not enabled() else 45.0
-"""Consumers come in bursts, of which that many are needed for an average."""
+"""Consumers fetch in bursts, so their average needs this many seconds."""
 
 campaign_only = pytest.mark.skipif(not enabled(), reason="a campaign")
 
@@ -39,7 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
 
 
 def confluent_producing(address: str, client: str, topic: str, acks: str = "1") -> Iterator[int]:
-    """The bytes of records so far that the broker has, each time that there are more."""
+    """Yield the number of record bytes acknowledged so far, whenever it grows."""
     producer = Producer(
         {
             "bootstrap.servers": address,
@@ -80,10 +80,11 @@ def python_producing(address: str, client: str, topic: str) -> Iterator[int]:
                 producer.send(topic, VALUE).add_callback(delivered)
                 pending += len(VALUE)
             else:
-                time.sleep(0.001)  # interval of polling
+                time.sleep(0.001)  # polling interval
             yield done
     finally:
-        # With less time than what waits takes, it fails, and leaves its thread.
+        # With a shorter timeout than the queued records need, close() would fail and leave its thread
+        # running.
         producer.close(timeout=60)
 
 
@@ -127,7 +128,9 @@ def python_consuming(address: str, client: str, topic: str) -> Iterator[int]:
 
 
 def reached(progress: Iterator[int], warm_s: float = 4.0) -> float:
-    """Bytes per second, once the first windows are over. From one moment at which bytes came to another."""
+    """Return the rate in bytes per second after the first windows, measured between two moments at which
+    bytes arrived.
+    """
     began_s = time.monotonic()
     first: tuple[float, int] | None = None
     last = (0.0, 0)
@@ -162,7 +165,7 @@ def test_producers_reach_but_never_exceed_their_quota(broker: KafkaCompatBroker,
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
     rate = reached(client(broker.address, name, topic))
-    # A quota is the most that there is: how near a client comes to it is the machine's, too.
+    # A quota is an upper limit. How closely a client approaches it also depends on the machine.
     assert (0.9 if enabled() else 0.7) * RATE <= rate <= 1.1 * RATE
 
 
@@ -185,7 +188,7 @@ def log_sizes(broker: KafkaCompatBroker, topic: str) -> Iterator[int]:
 
 @contextmanager
 def going_on(progress: Iterator[int]) -> Iterator[None]:
-    """A client that does so in a thread, as long as the context lasts."""
+    """Run a client in a thread within the block."""
     stop = threading.Event()
 
     def go_on() -> None:
@@ -204,7 +207,7 @@ def going_on(progress: Iterator[int]) -> Iterator[None]:
 
 @campaign_only
 def test_a_producer_without_acks_reaches_but_never_exceeds_its_quota(broker: KafkaCompatBroker) -> None:
-    """acks=0: its connection is muted, and its buffers fill."""
+    """With acks=0, the connection is muted, and the client's buffers fill."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
@@ -214,7 +217,7 @@ def test_a_producer_without_acks_reaches_but_never_exceeds_its_quota(broker: Kaf
 
 @campaign_only
 def test_a_throttled_client_does_not_slow_down_others(broker: KafkaCompatBroker) -> None:
-    """p99 of a bystander beside a producer that wants as much as it can get, and without one."""
+    """The p99 latency of a bystander is compared with and without a producer that is throttled."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
@@ -226,7 +229,7 @@ def test_a_throttled_client_does_not_slow_down_others(broker: KafkaCompatBroker)
         return statistics.quantiles(bystander.latencies_ms, n=100)[-1]
 
     with going_on(confluent_producing(broker.address, name, topic)):
-        # First it may have what all windows allow.
+        # Let the producer use the initial burst of all windows first.
         time.sleep(4)
         beside_ms = p99_ms()
     alone_ms = p99_ms()
@@ -244,7 +247,7 @@ LEVELS: list[Who] = [
     (USER, None),
     (USER, "client"),
 ]
-"""From the least specific to the most."""
+"""From the least specific to the most specific."""
 
 
 @campaign_only
@@ -253,7 +256,6 @@ LEVELS: list[Who] = [
 def test_a_quota_at_each_level_overrides_the_less_specific_ones(
     start_broker: StartBroker, level: int, kind: str
 ) -> None:
-    """It counts, whatever the less specific ones say."""
     broker = start_broker(WINDOWS)
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
@@ -266,7 +268,9 @@ def test_a_quota_at_each_level_overrides_the_less_specific_ones(
 
 
 def perf_test(broker: KafkaCompatBroker | GenuineKafka, name: str, topic: str) -> float:
-    """How many records per second Kafka's own producer sends, for so long that bursts do not matter."""
+    """Return the rate in records per second of Kafka's own producer, over a time in which bursts do not
+    matter.
+    """
     arguments = ("--num-records", "60000", "--record-size", "1000", "--throughput", "-1")
     properties = (f"bootstrap.servers={broker.address}", f"client.id={name}")
     tool = "kafka-producer-perf-test"

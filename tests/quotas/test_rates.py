@@ -1,4 +1,4 @@
-"""Rates, precedence and throttle times, against Kafka's own quota managers and against brute force."""
+"""Rates, precedence and throttle times, compared with Kafka's own quota managers and with brute force."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.oracle.quota_oracle import MUTATION, PRODUCE, REQUEST, QuotaOracle
 from tests.support.campaign import rounds
 
 BEGIN_MS = 1_700_000_000_000
-"""A time as Kafka's clock tells it."""
+"""A time on the clock that Kafka uses."""
 
 USERS: list[Name] = ["alice", "bob", None, ANY]
 CLIENTS: list[Name] = ["c", "d", None, ANY]
@@ -63,8 +63,8 @@ record_steps = st.tuples(
 def test_throttle_times_match_kafkas(
     oracle: QuotaOracle, kind: bytes, samples: int, window_s: int, default: float, script: list[Any]
 ) -> None:
-    """All clients with a client id have some quota from the beginning. Others, as long as nobody gives them
-    one, are asked about at the end alone: Kafka would measure these, too.
+    """All clients with a client id have a quota from the start. Clients without any quota are only compared
+    at the end, because Kafka would measure these, too.
     """
     oracle.begin(kind, samples, window_s)
     ours = ClientRates(Windows(samples, 1000 * window_s), 1000 * window_s if kind == REQUEST else None)
@@ -86,7 +86,7 @@ def test_throttle_times_match_kafkas(
             signed = -value if what == "take back" else value
             oracle.count(user, client, signed, now_ms)
             ours.count(user, client, signed, now_ms)
-    # Nothing comes after this, so that it does not matter what Kafka measures.
+    # Record these clients last, so that it does not matter what Kafka measures.
     for user in ("alice", "bob", "eve"):
         if ours.quotas.rate(ours.quotas.owner(user, "")) is None:
             assert ours.record(user, "", 1, now_ms) == oracle.record(user, "", 1, now_ms) == 0
@@ -98,7 +98,7 @@ def test_throttle_times_match_kafkas(
     steps=st.lists(st.tuples(st.sampled_from([0, 100, 300, 500, 900]), st.integers(0, 30)), min_size=25),
 )
 def test_rate_samples_match_kafkas(oracle: QuotaOracle, samples: int, steps: list[tuple[int, int]]) -> None:
-    """One client that goes on for so long that samples are used again."""
+    """The client runs for so long that its samples are reused."""
     oracle.begin(PRODUCE, samples, 1)
     ours = ClientRates(Windows(samples, 1000))
     oracle.put("alice", "", 10.0)
@@ -156,7 +156,7 @@ def test_the_most_specific_quota_applies(
         (ANY, None),
     ]
     if not client_id:
-        # Kafka: who has no client id has the quota of the user, if that has one.
+        # In Kafka, a client without an id has the user's quota, if there is one.
         order = [(user, ANY), (None, ANY)]
     expected = next((stored[entity] for entity in order if entity in stored), None)
     assert quotas.rate(quotas.owner(user, client_id)) == expected
@@ -196,7 +196,7 @@ def test_rates_of_idle_clients_are_dropped(monkeypatch: pytest.MonkeyPatch) -> N
     for number in range(1000):
         for each in (rates, mutations):
             each.record("u", f"client-{number}", 1, 100 * number)
-    assert len(rates) < 200, "who came in the last eleven seconds"
+    assert len(rates) < 200, "only the clients of the last eleven seconds are kept"
     assert len(mutations) < 200
 
     monkeypatch.setattr("kafka_compat.quotas.rates.OWNERS_MAX", 50)

@@ -1,4 +1,4 @@
-"""What clients over their quotas are told, here and by genuine Kafka 3.9.1: throttle times within a fifth."""
+"""Throttle times of clients above their quotas: within a fifth of those of Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def addresses(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> Iterat
 
 
 def both(addresses: list[str], told: Callable[[str], list[int]]) -> list[int]:
-    """What is told here, once it was compared with what genuine Kafka tells."""
+    """Return our broker's throttle times, after comparing them with Apache Kafka's."""
     ours, genuine = (told(address) for address in addresses)
     assert_alike(ours, genuine)
     return ours
@@ -53,12 +53,12 @@ def test_a_producer_over_its_quota_gets_the_same_throttle_times(addresses: list[
             return [produce(connection, topic, SIZE_BYTES) for _ in range(5)]
 
     times_ms = both(addresses, told)
-    assert not any(times_ms[:3]), "what ten seconds allow may come at once"
-    assert 1700 < times_ms[3] < 2050, "1.2 MB take twelve"
+    assert not any(times_ms[:3]), "the quota of ten seconds may be used at once"
+    assert 1700 < times_ms[3] < 2050, "1.2 MB use the quota of twelve seconds"
 
 
 def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
-    """Its connection is muted all the same."""
+    """Without a response, the client does not learn its throttle time, but its connection is muted."""
 
     def muted_ms(address: str) -> list[int]:
         client, topic = unique("client"), unique("topic")
@@ -74,16 +74,18 @@ def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
             return [round((time.monotonic() - began_s) * 1000)]
 
     (time_ms,) = both(addresses, muted_ms)
-    assert 1800 < time_ms < 2600, "1.2 MB take 12 s, of which 10 are given at once"
+    assert 1800 < time_ms < 2600, "1.2 MB use the quota of 12 s, of which 10 s are available at once"
 
 
 def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_times(
     addresses: list[str],
 ) -> None:
-    """It gets an empty answer when it is over its quota, and afterwards what it asked for, in its session."""
+    """A fetch above the quota gets an empty response. The session continues afterwards with the requested
+    records.
+    """
 
     def fetched(consumer: Connection, topic: str) -> Iterator[Plain]:
-        """Answers from the beginning of the topic to its end."""
+        """Yield the responses from the beginning of the topic to its end."""
         session, offset = 0, 0
         for epoch in count():
             request = fetch_request(topic, offset, SIZE_BYTES + 200, (session, epoch))
@@ -105,7 +107,7 @@ def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_ti
         with Connection(address) as other:
             for _ in range(4):
                 produce(other, topic, SIZE_BYTES)
-            # A JVM is slow at first.
+            # Warm up the JVM.
             assert [answer["throttle_time_ms"] for answer in fetched(other, topic)] == [0] * 4
         times_ms = []
         with (
@@ -142,7 +144,7 @@ def test_a_throttled_full_fetch_does_not_create_a_session(addresses: list[str]) 
 
 
 def test_the_request_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
-    """A client is held back for a window at a time, whatever it took."""
+    """A client is throttled for at most one window at a time, regardless of how much it exceeds the quota."""
 
     def told(address: str) -> list[int]:
         client = unique("client")
@@ -170,7 +172,9 @@ def created(connection: Connection, version: int, name: str, partitions: int, **
 
 
 def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
-    """New clients are refused while they owe something, old ones served and muted (KIP-599)."""
+    """Above the quota, requests of new clients are rejected, and those of old clients are served and muted
+    (KIP-599).
+    """
     codes: list[list[tuple[int, str | None]]] = []
 
     def told(address: str) -> list[int]:
@@ -192,7 +196,7 @@ def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addres
             deletion: Plain = {"topic_names": [names[2]], "timeout_ms": 15_000}
             steps += [(ApiKey.DELETE_TOPICS, version, deletion) for version in (5, 4)]
             for key, version, request in steps:
-                # Each on a connection of its own, since those are muted.
+                # Use a new connection for each request, because connections are muted.
                 with Connection(address, client_id=client) as connection:
                     answer = connection.ask(key, version, request)
                 answers.append(answer["throttle_time_ms"])
@@ -207,7 +211,7 @@ def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addres
     exceeded = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert [code for code, _ in codes[0]] == [0, 0, exceeded, 0, exceeded, 0, exceeded, 0]
     assert codes[0] == codes[1]
-    assert times_ms[:2] == [0, 0], "the first may make more than it has, once"
+    assert times_ms[:2] == [0, 0], "the first request may exceed the quota once"
 
 
 PRECEDENCE: list[Who] = [
@@ -220,11 +224,11 @@ PRECEDENCE: list[Who] = [
     (USER, None),
     (USER, "client"),
 ]
-"""From the least specific to the most."""
+"""From the least specific to the most specific."""
 
 
 def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
-    """Each more specific one is of a lower rate, so it throttles for longer."""
+    """Each more specific quota has a lower rate, so it throttles for longer."""
 
     def told(address: str) -> list[int]:
         topic, client = unique("topic"), unique("client")
@@ -245,7 +249,7 @@ def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
         return times_ms
 
     times_ms = both(addresses, told)
-    # Three of them find what was counted before: those who share a rate are the same.
+    # Three of the throttle times include records counted before, because some of the quotas share a rate.
     assert all(each > 1_000 for each in times_ms)
 
 

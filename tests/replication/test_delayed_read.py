@@ -1,4 +1,4 @@
-"""Waiting for more records of partitions: when a reader wakes, and what is left of it at the end."""
+"""Delayed reads, which wait for more records: when a reader is woken, and the cleanup at the end."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from kafka_compat.replication.delayed_read import DelayedRead
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.records.records import Record, build_batch
-from tests.replication.partition_room import Room
+from tests.replication.partition_harness import Room
 
 BATCH_BYTES = len(build_batch([Record(timestamp=1, value=b"v")]))
 NEVER_MS = 60_000
 
 
 class Reader:
-    """A read of one partition that lacks some bytes, and how often it was woken."""
+    """A read of one partition that waits for a number of bytes, and counts how many times it was woken."""
 
     def __init__(self, room: Room, missing_bytes: int, max_wait_ms: int = NEVER_MS) -> None:
         self.waiting: set[DelayedRead] = set()
@@ -52,7 +52,7 @@ async def test_a_reader_is_woken_when_enough_bytes_arrive(room: Room) -> None:
     reader.read.missing_bytes = BATCH_BYTES + 1
     room.append()
     room.run_soon()
-    assert reader.woken == 1, "it still lacks a byte"
+    assert reader.woken == 1, "one byte is still missing"
     room.append()
     room.run_soon()
     assert reader.woken == 2
@@ -83,7 +83,7 @@ def _leave(reader: Reader) -> None:
     reader.deferred.cancel()
 
 
-@pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "its caller has left"])
+@pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "the caller disconnected"])
 async def test_a_completed_reader_is_never_woken(room: Room, end: Callable[[Reader], None]) -> None:
     reader = Reader(room, 1, max_wait_ms=1)
     assert reader.waiting == {reader.read}

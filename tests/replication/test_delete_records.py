@@ -1,4 +1,4 @@
-"""DeleteRecords on a cluster: who is told that records are gone finds them gone on every living replica."""
+"""DeleteRecords in a cluster: when it succeeds, every live replica has deleted the records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
 async def delete(
     cluster: EmbeddedCluster, offset: int, timeout_ms: int = 10_000, topic: str = "t"
 ) -> DeleteRecordsPartitionResult:
-    """What the leader of partition 0 answers."""
+    """Return the response of the leader of partition 0."""
     request = DeleteRecordsRequest(
         topics=[
             DeleteRecordsTopic(
@@ -50,13 +50,13 @@ async def delete(
 
 
 def starts(cluster: EmbeddedCluster) -> list[int]:
-    """Where the log of t-0 starts, on every broker that runs."""
+    """Return the log start offset of t-0 on every running broker."""
     held = [broker.replicas.get("t", 0) for broker in cluster.brokers.values()]
     return [partition.log.log_start_offset for partition in held if partition is not None]
 
 
 def cut_off(cluster: EmbeddedCluster, topic: str = "t") -> int:
-    """A follower of partition 0 that fetches no more, and lives."""
+    """Stop fetching on a follower of partition 0, which stays alive, and return its id."""
     follower = next(iter(cluster.isr(topic) - {cluster.leader(topic)}))
     replicas = cluster.brokers[follower].replicas
     held = replicas.get(topic, 0)
@@ -85,7 +85,7 @@ async def test_the_response_waits_for_a_follower_that_does_not_fetch_until_the_t
 
 
 async def test_the_response_does_not_wait_for_a_dead_follower(cluster: EmbeddedCluster) -> None:
-    """Nobody else fetches who could bring the news."""
+    """No other replica fetches, so the request must complete when the follower is removed."""
     assert await cluster.create_topic("pair", replicas=2) == ErrorCode.NONE
     leader = cluster.leader("pair")
     for _ in range(3):

@@ -37,7 +37,7 @@ def opened(
     is_follower: bool = False,
     uses_topic_ids: bool = False,
 ) -> int:
-    """The id of a new session; 0 where none opened."""
+    """Return the id of a new session, or 0 if none was created."""
     plan = cache.plan(0, INITIAL_EPOCH, list(targets), (), uses_topic_ids, now_ms)
     assert (plan.session_id, plan.wants_session) == (0, True)
     return cache.open(plan, now_ms, is_follower=is_follower)
@@ -76,7 +76,7 @@ def test_only_changed_partitions_are_sent_and_those_with_records_move_to_the_end
     assert sent(second, a, 6, 0), "the high watermark moved"
     third = ask(cache, session_id, 2)
     assert topics(third) == ["a", "b"]
-    assert sent(third, third.targets[0], 6, 0, 100), "there are records"
+    assert sent(third, third.targets[0], 6, 0, 100), "the partition has records"
     assert sent(third, third.targets[1], 5, 1), "the log start moved"
     assert topics(ask(cache, session_id, 3)) == ["b", "a"]
 
@@ -136,7 +136,7 @@ def test_a_request_that_removes_all_partitions_is_served_and_closes_its_session(
     last = ask(cache, session_id, 1, target("a", offset=2), forget=(("a", 0), ("b", 0)))
     assert (last.session_id, last.wants_session, len(cache)) == (0, False, 0)
     assert [(item.topic, item.fetch_offset) for item in last.targets] == [("a", 2)]
-    assert sent(last, last.targets[0], -1, -1), "a full response holds all partitions"
+    assert sent(last, last.targets[0], -1, -1), "a full response contains all partitions"
 
 
 def test_a_later_request_of_a_session_invalidates_the_earlier_one() -> None:
@@ -153,7 +153,7 @@ def test_a_stale_session_is_evicted_for_any_new_session() -> None:
     idle = opened(cache, target("a"), target("b"), is_follower=True)
     used = opened(cache, target("a"))
     ask(cache, used, 1, now_ms=1000)
-    assert opened(cache, target("b"), now_ms=1000) == 0, "the eviction time is not over"
+    assert opened(cache, target("b"), now_ms=1000) == 0, "the eviction time has not passed"
     assert opened(cache, target("b"), now_ms=1001) != 0
     assert cache.evictions == 1
     assert not cache.targets(idle)
@@ -165,14 +165,14 @@ def test_a_client_session_evicts_an_old_session_that_is_not_larger() -> None:
     small, large = opened(cache, target("a"), target("b")), opened(cache, *map(target, "abcd"))
     for session_id in (small, large):
         ask(cache, session_id, 1, now_ms=900)
-    assert opened(cache, *map(target, "abcdef"), now_ms=1001) == 0, "they were not old when they were used"
+    assert opened(cache, *map(target, "abcdef"), now_ms=1001) == 0, "no session is old"
     for session_id in (small, large):
         ask(cache, session_id, 2, now_ms=1001)
-    assert opened(cache, target("a"), now_ms=1002) == 0, "it is smaller"
+    assert opened(cache, target("a"), now_ms=1002) == 0, "the new session is smaller"
     newest = opened(cache, *map(target, "abc"), now_ms=1002)
     assert newest != 0
     assert not cache.targets(small)
-    assert opened(cache, *map(target, "abc"), now_ms=1003) == 0, "one is larger, one is new"
+    assert opened(cache, *map(target, "abc"), now_ms=1003) == 0, "one session is larger, the other is new"
     assert opened(cache, *map(target, "abcdef"), now_ms=1003) != 0
     assert not cache.targets(large)
 
@@ -192,13 +192,13 @@ def test_a_follower_session_evicts_client_sessions_and_smaller_old_follower_sess
         follower = opened(cache, *map(target, "ab"), now_ms=number, is_follower=True)
         assert follower != 0
         followers.append(follower)
-        assert not cache.targets(evicted), "the smallest first"
+        assert not cache.targets(evicted), "the smallest session is evicted first"
     assert opened(cache, *map(target, "abcd"), now_ms=3, is_follower=True) == 0
     for session_id in followers:
         ask(cache, session_id, 1, now_ms=900)
     ask(cache, follower, 2, now_ms=1003)
-    assert opened(cache, *map(target, "abcd"), now_ms=1003) == 0, "a client"
-    assert opened(cache, target("a"), now_ms=1003, is_follower=True) == 0, "it is smaller"
+    assert opened(cache, *map(target, "abcd"), now_ms=1003) == 0, "clients evict only old sessions of clients"
+    assert opened(cache, target("a"), now_ms=1003, is_follower=True) == 0, "the new session is smaller"
     assert opened(cache, *map(target, "abcd"), now_ms=1003, is_follower=True) != 0
     assert not cache.targets(follower)
 
@@ -208,7 +208,9 @@ def test_no_session_is_created_if_the_cache_has_no_slots() -> None:
 
 
 def test_previewing_a_response_does_not_change_the_session() -> None:
-    """A client over its quota gets an empty response: nothing was sent, and no partition lost its turn."""
+    """A client above its quota gets an empty response, so no state was sent, and the order of the partitions
+    must not change.
+    """
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"), target("c"))
     for item in first.targets:

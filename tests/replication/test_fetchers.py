@@ -1,4 +1,4 @@
-"""num.replica.fetchers: how partitions are spread over fetchers, and a change of their number at run time."""
+"""num.replica.fetchers: the distribution of partitions over fetchers, and changes at runtime."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def set_fetchers(cluster: EmbeddedCluster, broker_id: int, count: int) -> 
 
 
 def fetchers(broker: EmbeddedBroker) -> set[tuple[int, int]]:
-    """(leader, number) of the fetchers that the partitions of a broker need."""
+    """Return the fetchers that the broker's partitions need, as (leader, number)."""
     count = broker.config.int("num.replica.fetchers")
     return {
         (held.leader_id, fetcher_of(held.topic, held.partition, count))
@@ -70,7 +70,7 @@ def fetchers(broker: EmbeddedBroker) -> set[tuple[int, int]]:
 
 
 async def replicated(cluster: EmbeddedCluster, records: int) -> None:
-    """Wait until every replica of t-0 has that many."""
+    """Wait until every replica of t-0 has `records` records."""
     held = [broker.replicas.get("t", 0) for broker in cluster.brokers.values()]
     await until(lambda: all(item is not None and item.log.log_end_offset == records for item in held))
 

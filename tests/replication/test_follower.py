@@ -1,4 +1,4 @@
-"""How long a follower waits after an error before it asks its leader again."""
+"""The time that a follower waits after an error before it fetches from its leader again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def partition(tmp_path: Path) -> Iterator[Partition]:
 
 
 def waits_ms(partition: Partition, code: ErrorCode, times: int) -> list[int]:
-    """How long it waits each time after its leader has answered with that error."""
+    """Return the waiting times after consecutive responses with this error."""
     follower = Follower(1, FollowerSettings(backoff_ms=100), lambda: None)
     follower.add(partition, _TOPIC_ID)
     now_ms, waits = 1_000, []

@@ -1,4 +1,4 @@
-"""A leader and its followers: what is committed, who is in sync, and what the controller is asked."""
+"""A leader and its followers: the high watermark, the ISR, and AlterPartition requests to the controller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ LAG_TIME_MAX_MS = 1000
 
 
 class Leader:
-    """Broker 1 leads a partition of brokers 1, 2 and 3; time, and the controller, are the test's."""
+    """Broker 1 as the leader of a partition on brokers 1, 2 and 3. The test controls the time and the
+    controller's responses.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.time_ms = 10_000
@@ -125,7 +127,7 @@ def test_a_lagging_follower_holds_back_the_high_watermark_until_it_leaves_the_is
     assert leader.asked == [((1, 2), 5, 10)]
     end = leader.append()
     leader.fetched(2, end)
-    assert leader.partition.high_watermark == 0, "the controller may yet refuse"
+    assert leader.partition.high_watermark == 0, "the controller may still reject the change"
     leader.reply(IsrAnswer(ErrorCode.NONE, 5, (1, 2), 11))
     assert leader.partition.isr == (1, 2)
     assert leader.partition.high_watermark == end
@@ -149,12 +151,12 @@ def test_a_joining_follower_counts_before_the_controller_confirms_the_isr_change
     end = leader.partition.high_watermark
     assert end == 1
     leader.fetched(2, 0)
-    assert len(leader.asked) == 1, "it lacks committed records"
+    assert len(leader.asked) == 1, "the follower lacks committed records"
     leader.fetched(2, end)
     assert leader.asked[1:] == [((1, 2), 5, 11)]
     leader.time_ms += 2 * LAG_TIME_MAX_MS
     leader.append()
-    assert leader.partition.high_watermark == end, "the controller may have agreed"
+    assert leader.partition.high_watermark == end, "the controller may have accepted the change"
     leader.reply(IsrAnswer(ErrorCode.NONE, 5, (1, 2), 12))
     assert leader.partition.isr == (1, 2)
     leader.fetched(2, end + 1)
@@ -185,7 +187,7 @@ def test_a_lost_follower_outside_the_isr_does_not_delay_commits(leader: Leader, 
     leader.reply(IsrAnswer(ErrorCode.INELIGIBLE_REPLICA))
     codes = leader.codes(leader.append())
     leader.partition.maybe_shrink_isr(leader.time_ms)
-    assert codes == [], "it may join the next moment"
+    assert codes == [], "the follower may still join the ISR"
     if gone == "dead":
         leader.dead.add(2)
         leader.partition.peers_changed()
@@ -267,7 +269,7 @@ def test_a_consumer_is_redirected_to_a_follower_in_its_rack_with_its_offset(lead
 
 
 def test_a_new_leader_with_too_small_an_isr_does_not_commit_records(leader: Leader) -> None:
-    """Also not in the moment in which it begins."""
+    """Records must not be committed even at the moment when the leader is elected."""
     log = leader.log_dirs.create("u", 0, uuid4())
     batch = build_batch([Record(timestamp=1, value=b"v")])
     log.append_as_leader(memoryview(bytearray(batch)), leader_epoch=1, now_ms=1)
@@ -295,7 +297,7 @@ def test_a_new_leader_with_too_small_an_isr_does_not_commit_records(leader: Lead
 
 
 class NobodyAsks:
-    """No coordinator wants to know what is led."""
+    """A coordinator that ignores leadership changes."""
 
     def leading(self, topic: str, partition: int) -> None: ...
 

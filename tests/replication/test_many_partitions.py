@@ -1,4 +1,6 @@
-"""What very many partitions cost: so much memory each, and nothing of what is done by the clock."""
+"""The cost of very many partitions: memory per partition, and the work of periodic jobs, which must not grow
+with their number.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from tests.storage.log_support import START_MS, batch
 PARTITIONS = 1_000
 PER_TOPIC = 50
 BYTES_PER_PARTITION_MAX = 3_600
-"""Of Python's objects: log, partition, metadata and the nodes of the tree. It was 5,900."""
+"""Maximum size of the Python objects for the log, the partition, its metadata and nodes. It was 5,900."""
 CALLS_MAX = 1_000
-"""Of functions in all jobs together. It was at least ten for each partition."""
+"""Maximum number of function calls by all jobs. There were at least ten per partition before."""
 
 
 @asynccontextmanager
@@ -46,7 +48,7 @@ def test_a_partition_uses_little_memory(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await make(broker, PER_TOPIC)
         async with running(tmp_path) as broker:
-            # The controller is loaded with the first topic.
+            # The first topic loads the controller.
             await broker.services.topics.create("first")
             gc.collect()
             tracemalloc.start()
@@ -72,12 +74,12 @@ def test_idle_maintenance_jobs_do_not_touch_any_partition(tmp_path: Path) -> Non
             assert broker._running is not None
             upkeep = broker._running.maintenance
             jobs = {job.run.__name__: job for job in upkeep._jobs}
-            # What looks at each partition now and then: retention and expiry every few minutes, rolling at
-            # some thousand in a second.
+            # These jobs examine each partition, but rarely: retention and expiry every few minutes, and
+            # rolling a few thousand partitions per second.
             for name in ("_retention", "_expire_producers", "_roll_due", "_collect_garbage"):
                 del jobs[name]
             assert len(jobs) == 6
-            # The first time there may be something to note.
+            # The first run may have something to record, so only the second is counted.
             for counted in (False, True):
                 calls: Counter[str] = Counter()
 

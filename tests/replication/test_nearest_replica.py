@@ -1,4 +1,4 @@
-"""A consumer's fetch session at the leader, while a follower in its rack comes (KIP-392, KIP-227)."""
+"""A consumer's fetch session at the leader when a follower in its rack appears (KIP-392, KIP-227)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_session_learns_of_a_nearer_replica_without_other_changes(tmp_pa
         first = await cluster.send(leader, ApiKey.FETCH, 11, request)
         assert first.responses[0].partitions[0].preferred_read_replica == -1
 
-        # As if it registered anew from there.
+        # Simulate that the follower registered again in the consumer's rack.
         brokers[follower] = replace(brokers[follower], rack=RACK)
         request.topics = []
         request.session_id, request.session_epoch = first.session_id, 1

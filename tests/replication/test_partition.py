@@ -1,4 +1,4 @@
-"""What is committed, who is told, and in which order."""
+"""The high watermark of a partition, and the order of notifications about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.storage.config import LogConfig
-from tests.replication.partition_room import Room
+from tests.replication.partition_harness import Room
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_failing_waiter_does_not_fail_the_append(make_room: Callable[[LogConfi
     room = make_room(LogConfig(flush_messages=1))
 
     def fail(code: ErrorCode) -> None:
-        raise RuntimeError("of its own")
+        raise RuntimeError("error in a waiter")
 
     offset = room.append()
     room.partition.when_committed(offset, fail)

@@ -1,4 +1,4 @@
-"""Throttles of replication (KIP-73): the arithmetic, who is held back, and Kafka's own tool."""
+"""Replication throttles (KIP-73): the computation of rates, the throttled replicas, and Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def alter(cluster: EmbeddedCluster, kind: int, name: str, settings: dict[s
 
 
 async def throttle(cluster: EmbeddedCluster, topic: str, *rates: str) -> None:
-    """Throttle all replicas of a topic to one byte a second, on all brokers."""
+    """Throttle all replicas of a topic to one byte per second on all brokers."""
     await alter(cluster, TOPIC, topic, {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
     await alter(cluster, BROKER, ALL_BROKERS, dict.fromkeys(rates, "1"))
     for broker in cluster.brokers.values():

@@ -1,4 +1,4 @@
-"""The few requests that these tests need, without a client library's retries and caches."""
+"""Requests that these tests need, sent without a client library's retries and caches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def produce(
     timestamp_ms: int | None = None,
     producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> Produced:
-    """Append one batch; `producer` is id, epoch and first sequence number."""
+    """Append one batch. `producer` is the producer's id, epoch and first sequence number."""
     producer_id, producer_epoch, base_sequence = producer
     now_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
     batch = build_batch(
@@ -102,7 +102,7 @@ def fetch_request(topic: str, offset: int = 0, *, partition: int = 0, max_wait_m
 
 
 def values_of(connection: Connection, topic: str, partition: int = 0) -> list[bytes | None]:
-    """All values from the start to the end of a partition."""
+    """Return all values of a partition."""
     found = fetch(connection, topic, start_of(connection, topic, partition), partition=partition)
     assert found.error == ErrorCode.NONE
     records = found.records
@@ -121,7 +121,7 @@ def start_of(connection: Connection, topic: str, partition: int = 0) -> int:
 
 
 def topic_of(connection: Connection, name: str) -> Plain | None:
-    """A topic as Metadata describes it; None when there is none."""
+    """Return a topic as described by Metadata, or None if it does not exist."""
     request = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
     answer = connection.ask(ApiKey.METADATA, 12, request)
     found: Plain = answer["topics"][0]
@@ -129,7 +129,7 @@ def topic_of(connection: Connection, name: str) -> Plain | None:
 
 
 def new_producer_id(connection: Connection) -> tuple[int, int]:
-    """(producer id, epoch)"""
+    """Return a new producer id and its epoch."""
     request = {"transactional_id": None, "transaction_timeout_ms": 0}
     answer = connection.ask(ApiKey.INIT_PRODUCER_ID, 4, request)
     assert answer["error_code"] == 0, answer
@@ -139,7 +139,7 @@ def new_producer_id(connection: Connection) -> tuple[int, int]:
 def alter_config(
     connection: Connection, resource_type: int, resource: str, settings: Mapping[str, str]
 ) -> None:
-    """Set dynamic settings of a topic (type 2) or a broker (4)."""
+    """Set dynamic settings of a topic (type 2) or a broker (type 4)."""
     configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
     request = {"resources": [{"resource_type": resource_type, "resource_name": resource, "configs": configs}]}
     answer = connection.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
@@ -147,7 +147,7 @@ def alter_config(
 
 
 def config_of(connection: Connection, resource_type: int, resource: str) -> dict[str, tuple[str | None, int]]:
-    """Value and source (1 topic, 2 broker, 4 static, 5 default) of each setting."""
+    """Return the value and source (1 topic, 2 broker, 4 static, 5 default) of each setting."""
     request = {"resources": [{"resource_type": resource_type, "resource_name": resource}]}
     answer = connection.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
     found = answer["results"][0]
@@ -156,7 +156,7 @@ def config_of(connection: Connection, resource_type: int, resource: str) -> dict
 
 
 def commit_offset(connection: Connection, group: str, topic: str, offset: int, metadata: str = "") -> None:
-    """Commit as a consumer that is in no group does; waits until the group's coordinator is there."""
+    """Commit an offset without group membership, after waiting for the group's coordinator."""
     where = {"partition_index": 0, "committed_offset": offset, "committed_metadata": metadata}
     request = {"group_id": group, "topics": [{"name": topic, "partitions": [where]}]}
 
@@ -165,7 +165,7 @@ def commit_offset(connection: Connection, group: str, topic: str, offset: int, m
         answer = connection.ask(ApiKey.OFFSET_COMMIT, 8, request)
         return bool(answer["topics"][0]["partitions"][0]["error_code"] == 0)
 
-    wait_until(committed, 10, f"the commit of group {group}")
+    wait_until(committed, 10, f"offset commit of group {group}")
 
 
 def committed_offset(connection: Connection, group: str, topic: str) -> tuple[int, str | None]:

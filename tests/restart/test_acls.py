@@ -1,4 +1,4 @@
-"""A broker that is alone keeps its ACLs over a stop, and over kill -9 right after the answer."""
+"""ACLs of a standalone broker, which survive a stop, and kill -9 right after the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More partitions than `ulimit -n` has descriptors: the broker serves them all, and starts again."""
+"""More partitions than `ulimit -n` has descriptors: the broker serves all of them, and can restart."""
 
 from __future__ import annotations
 

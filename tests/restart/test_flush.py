@@ -1,4 +1,4 @@
-"""log.flush.interval.messages=1: nobody is told of a record, as writer or as reader, before it is on disk."""
+"""log.flush.interval.messages=1: records are neither acknowledged nor readable before a flush to disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LoneBroker = Broker
 
 
 class SlowDisk:
-    """Stands in for fdatasync: each sync waits until it is let through."""
+    """Replaces fdatasync: each call blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -47,7 +47,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 
 @pytest.fixture
 async def broker(disk: SlowDisk, tmp_path: Path) -> AsyncIterator[LoneBroker]:
-    """A broker in this process, on the slow disk."""
+    """A broker in this process on the slow disk."""
     settings = {
         "log.dirs": str(tmp_path / "logs"),
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -122,6 +122,6 @@ async def test_a_record_whose_sync_fails_is_not_acknowledged(address: str, disk:
         answer = await asyncio.to_thread(produce, writer, "t", [b"x"])
         assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
         disk.failure = None
-        # A second sync would succeed without the pages that the first one lost.
+        # A second fdatasync would succeed although the pages of the failed one are lost.
         answer = await asyncio.to_thread(produce, writer, "t", [b"y"])
         assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR

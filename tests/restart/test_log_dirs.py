@@ -1,4 +1,4 @@
-"""The folders of log.dirs: one broker's own, several at once, and one that fails."""
+"""The directories in log.dirs: locked by one broker, several directories at once, and failed directories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTITIONS = 6
 
 
 def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file with the time of its last change and its content."""
+    """Return the modification time and content of every file."""
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in folder.rglob("*")
@@ -31,7 +31,7 @@ def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def _serve(log_dir: Path, *overrides: str) -> tuple[int, str]:
-    """Exit code and message of a broker that is not to start on this folder."""
+    """Start a broker on the directory, which must fail, and return its exit code and message."""
     settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={log_dir}", *overrides]
     done = run_kafka_compat("serve", *(f"--override={setting}" for setting in settings))
     assert "Traceback" not in done.stderr
@@ -83,7 +83,7 @@ def test_a_port_in_use_aborts_startup_without_changing_files(
 
 @pytest.fixture
 def several(start_broker: StartBroker, tmp_path: Path) -> tuple[KafkaCompatBroker, list[Path]]:
-    """A broker with three folders and a topic whose partitions lie in all of them."""
+    """A broker with three log directories, and a topic with partitions in each of them."""
     folders = [tmp_path / name for name in ("a", "b", "c")]
     broker = start_broker({"log.dirs": ",".join(map(str, folders))})
     with Connection(broker.address) as connection:
@@ -122,7 +122,7 @@ def test_a_directory_that_fails_at_startup_does_not_affect_the_others(
     broker.start()
     with Connection(broker.address) as connection:
         _check_all_but(connection, lost)
-        # New topics go to the disks that work.
+        # New topics are created in the working directories.
         create_topic(connection, "new", 2)
         assert produce(connection, "new", [b"x"], partition=1) == (ErrorCode.NONE, 0)
     assert all(_partitions_in(folder).count(partition) == 0 for folder in folders[::2] for partition in lost)
@@ -144,7 +144,7 @@ def test_a_directory_that_fails_under_load_does_not_affect_the_others(
     shutil.rmtree(folders[2])
     folders[2].write_text("not a folder")
     with Connection(broker.address) as connection:
-        # A new segment cannot be made there: that is when the broker notices.
+        # The broker notices the failure when it cannot create a new segment.
         create_topic(connection, "noticed", 3, {"segment.bytes": "100"})
         errors = {produce(connection, "noticed", [b"x" * 20], partition=p).error for p in range(3)}
         assert errors <= {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}
@@ -165,15 +165,15 @@ def _check_all_but(connection: Connection, lost: list[int]) -> None:
 
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-"""Root without the right to write where permissions forbid it."""
+"""Runs the broker as root, but without permission to write where file permissions forbid it."""
 
 
 def _make_unusable(path: Path, kind: str) -> str:
-    """Why a broker cannot use `path` then."""
+    """Make `path` unusable, and return the reason that the broker reports."""
     if kind == "a file":
         path.write_text("x")
         return f"{path} is not a directory"
-    if kind == "in a file":
+    if kind == "below a file":
         path.parent.write_text("x")
         return f"{path.parent} is not a directory"
     if kind == "a dangling link":
@@ -188,14 +188,14 @@ def _make_unusable(path: Path, kind: str) -> str:
     return f"user {os.geteuid()} cannot read and write in {path.parent}"
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["alone", "first of two"])
+@pytest.mark.parametrize("first", [False, True], ids=["only directory", "first of two"])
 @pytest.mark.parametrize(
-    "kind", ["a file", "in a file", "a dangling link", "no permission", "no permission to create it"]
+    "kind", ["a file", "below a file", "a dangling link", "no permission", "no permission for the parent"]
 )
 def test_an_unusable_directory_is_reported_with_the_cause(tmp_path: Path, kind: str, first: bool) -> None:
     path = (
         tmp_path / "parent" / "data"
-        if kind in ("in a file", "no permission to create it")
+        if kind in ("below a file", "no permission for the parent")
         else tmp_path / "data"
     )
     reason = _make_unusable(path, kind)
@@ -227,7 +227,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     path.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", path], capture_output=True)
     if mounted.returncode:
-        pytest.skip("mounts nothing here")
+        pytest.skip("cannot mount a file system here")
     yield path
     subprocess.run(["umount", path], check=True)
 

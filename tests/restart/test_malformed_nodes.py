@@ -1,4 +1,4 @@
-"""A broker that is alone starts over a metadata tree in which somebody broke a node."""
+"""Startup of a standalone broker with a malformed node in its metadata tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers import KafkaCompatBroker
 
 
 def _write(broker: KafkaCompatBroker, path: str, data: bytes | None) -> bytes | None:
-    """Write a node while the broker is down; what it held before."""
+    """Write a node while the broker is down, and return the previous content."""
 
     async def write() -> bytes | None:
         tree = EmbeddedMetadataStore(str(broker.log_dir / JOURNAL_NAME))

@@ -1,5 +1,6 @@
-"""A broker without a free descriptor answers with error codes and says so once a minute; with descriptors it
-goes on as before."""
+"""A broker without free descriptors: it returns error codes, logs the problem once a minute, and recovers
+when descriptors are available.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def test_requests_get_error_codes_when_descriptors_are_exhausted(
             "kafka.compat.log.level": "WARN,kafka_compat.kept_modules=DEBUG",
         }
     )
-    wait_until(lambda: "Kept a copy of the modules" in broker.log.read_text(), 20, "the modules to be kept")
+    wait_until(lambda: "Kept a copy of the modules" in broker.log.read_text(), 20, "the copy of the modules")
     at: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.address}
     admin = AdminClient(at)
     for future in admin.create_topics(
@@ -66,7 +67,7 @@ def test_requests_get_error_codes_when_descriptors_are_exhausted(
         connection.ask(ApiKey.API_VERSIONS, 0, {})
         limits = resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (5, limits[1]))
-        wait_until(lambda: _LEFT_OUT in broker.log.read_text(), 20, "a word on descriptors")
+        wait_until(lambda: _LEFT_OUT in broker.log.read_text(), 20, "a message about descriptors")
         for group in ("before", "new"):
             answer = connection.ask(ApiKey.OFFSET_COMMIT, 2, _commit(group))
             assert answer["topics"][0]["partitions"][0]["error_code"] != ErrorCode.UNKNOWN_SERVER_ERROR
@@ -89,5 +90,5 @@ def test_requests_get_error_codes_when_descriptors_are_exhausted(
             connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "x", "key_type": 1})
             return bool(connection.ask(ApiKey.INIT_PRODUCER_ID, 1, initial)["error_code"] == ErrorCode.NONE)
 
-        wait_until(has_a_producer_id, 30, "a transactional producer")
+        wait_until(has_a_producer_id, 30, "a producer id")
     assert broker.stop() == 0

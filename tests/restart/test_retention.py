@@ -1,4 +1,4 @@
-"""Segments are rolled and deleted by time and size, and readers learn that offsets are gone."""
+"""Segments are rolled and deleted by time and size, and readers are informed about deleted offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @pytest.fixture
 def tidy_broker(start_broker: StartBroker) -> KafkaCompatBroker:
-    """A broker that looks for old segments all the time."""
+    """A broker that checks for old segments continuously."""
     return start_broker(SOON)
 
 
@@ -42,7 +42,7 @@ def test_old_segments_are_deleted_by_size(tidy_broker: KafkaCompatBroker) -> Non
         for number in range(20):
             produce(connection, "t", [b"%d " % number + b"x" * 900])
         start = _wait_for_start_after(connection, "t", 10)
-        # What is kept is the least number of segments that holds as much as retention.bytes.
+        # The broker keeps the fewest segments that together reach retention.bytes.
         assert start == 14
         _check_readers(connection, start, 20)
         wait_until(
@@ -110,7 +110,7 @@ def test_segments_roll_by_time_and_after_changes_of_settings(broker: KafkaCompat
         create_topic(connection, "unhurried")
         for topic in ("t", "unhurried"):
             produce(connection, topic, [b"first"])
-        # What counts between two appends are the records' own timestamps, as in Kafka.
+        # Between two appends, the records' timestamps determine the age, as in Kafka.
         later_ms = int(time.time() * 1000) + 1000
         for topic in ("t", "unhurried"):
             produce(connection, topic, [b"second"], timestamp_ms=later_ms)

@@ -1,4 +1,4 @@
-"""SIGTERM: quick, clean, and nothing that was acknowledged is missing, however busy the broker is."""
+"""Shutdown by SIGTERM under load: quick, clean, and without losing acknowledged records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSUMERS = 5
 
 
 class _Load(threading.Thread):
-    """One connection that writes to its own topic until the broker goes away."""
+    """A connection that writes to its own topic until the broker exits."""
 
     def __init__(self, address: str, topic: str) -> None:
         super().__init__(daemon=True)
@@ -41,7 +41,7 @@ class _Load(threading.Thread):
 
 
 def _park_fetch(address: str, topic: str) -> Connection:
-    """A consumer in a long poll of a minute at the end of a topic."""
+    """Start a long poll of one minute at the end of the topic."""
     connection = Connection(address)
     connection.send(encode(ApiKey.FETCH, 11, fetch_request(topic, max_wait_ms=60_000)))
     return connection
@@ -83,7 +83,7 @@ def test_a_waiting_consumer_gets_a_response_at_shutdown(broker: KafkaCompatBroke
         create_topic(connection, "quiet")
     consumer = _park_fetch(broker.address, "quiet")
     assert broker.process.stop() == 0
-    # An answer may come first; then the connection ends.
+    # The broker may send a response before it closes the connection.
     try:
         consumer.receive()
         assert consumer.closed_by_peer()

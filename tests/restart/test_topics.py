@@ -1,4 +1,4 @@
-"""Topics that are deleted: also when the broker dies over it, and when the name comes back."""
+"""Deletion of topics: with kills during the deletion, and with topics created again under the same name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.servers import KafkaCompatBroker, StartBroker
 
 
 def _folders(log_dir: Path, topic: str) -> list[str]:
-    """The folders of a topic that are in use."""
+    """Return the topic's directories that are in use."""
     return sorted(path.name for path in log_dir.glob(f"{topic}-*") if not path.name.endswith("-delete"))
 
 
@@ -79,7 +79,7 @@ def test_a_pending_deletion_is_completed_at_startup(
 
 
 def _note_deletion(journal: Path, topic: str) -> None:
-    """Leave the journal as a broker does that dies between noting a deletion and doing it."""
+    """Write the journal of a broker that died between recording a deletion and deleting the files."""
 
     async def note() -> None:
         tree = EmbeddedMetadataStore(str(journal))
@@ -112,7 +112,9 @@ def test_each_topic_is_either_complete_or_deleted_after_a_kill(start_broker: Sta
 def _make_and_delete_until_killed(
     broker: KafkaCompatBroker, names: list[str], after_s: float
 ) -> dict[str, bool | None]:
-    """Whether each topic must exist by the last answer about it; None when a request was not answered."""
+    """Return whether each topic must exist according to the last response, or None if the last request got no
+    response.
+    """
     said: dict[str, bool | None] = {}
     killer = threading.Timer(after_s, broker.kill)
     killer.start()
@@ -133,13 +135,13 @@ def _make_and_delete_until_killed(
 
 
 def test_a_directory_of_an_earlier_topic_of_the_same_name_is_set_aside(broker: KafkaCompatBroker) -> None:
-    """As when a topic was deleted and made again while one disk was away."""
+    """This state results if a topic is deleted and created again while one disk is missing."""
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         produce(connection, "t", [b"of another life"])
     assert broker.process.stop() == 0
     metadata = broker.log_dir / "t-0" / checkpoints.PARTITION_METADATA
-    # A new file, as Kafka makes one.
+    # Replace the file with a new one, like Kafka does.
     metadata.unlink()
     metadata.write_bytes(checkpoints.encode_partition_metadata(uuid4()))
     broker.start()

@@ -1,9 +1,10 @@
-"""Whether this checkout opens what another one wrote: `python -m tests.restart.upgrade CHECKOUT`.
+"""Upgrade test: `python -m tests.restart.upgrade CHECKOUT` starts this checkout on the data of a different
+checkout.
 
-A broker of the other checkout, and then three on a ZooKeeper, get topics, settings, records, a transaction,
-committed offsets, quotas, users and ACLs. They are killed, and brokers of this checkout start on the same
-data directories and the same ZooKeeper; on the ZooKeeper also one after the other, while the rest runs on.
-Clients must find everything as it was. Exits with 1 and lists what differs.
+One broker of the other checkout, and then three brokers with ZooKeeper, are filled with topics, settings,
+records, a transaction, committed offsets, quotas, users and ACLs. They are killed, and brokers of this
+checkout start on the same data directories and the same ZooKeeper. With ZooKeeper, a rolling upgrade is also
+tested. Clients must find everything unchanged. Exits with 1 and lists the differences, if there are any.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _set(name: str, value: str) -> ConfigEntry:
 
 
 def fill(bootstrap: str, address: str, replicas: int) -> None:
-    """Leave something of each kind."""
+    """Create data of every kind."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     compacted = {"cleanup.policy": "compact", "segment.ms": "60000"}
     made = admin.create_topics(
@@ -119,7 +120,7 @@ def fill(bootstrap: str, address: str, replicas: int) -> None:
 
 
 def seen(bootstrap: str, address: str) -> dict[str, Any]:
-    """What clients find."""
+    """Return everything that clients can see."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     found: dict[str, Any] = {}
     with Connection(address, 30) as connection:
@@ -159,7 +160,9 @@ def seen(bootstrap: str, address: str) -> dict[str, Any]:
 
 
 def _records(consumer: Consumer, topic: str, partitions: int) -> list[tuple[Any, ...]]:
-    """All of them; compaction may take older values of a key, so of a compacted topic the last of each."""
+    """Return all records. For a compacted topic, return only the last record of each key, because compaction
+    may remove older ones.
+    """
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     found, ends = [], 0
     while ends < partitions:
@@ -240,7 +243,7 @@ def _controller(brokers: Sequence[KafkaCompatBroker]) -> str:
 
 
 def _await_isr(brokers: Sequence[KafkaCompatBroker]) -> None:
-    """Until all replicas of all topics are in sync."""
+    """Wait until all replicas of all topics are in sync."""
 
     def in_sync() -> bool:
         with Connection(brokers[0].address, 30) as connection:
@@ -265,7 +268,7 @@ def differences(expected: dict[str, Any], found: dict[str, Any]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.restart.upgrade", description=__doc__)
-    parser.add_argument("checkout", type=Path, help="another checkout of these sources, with its own .venv")
+    parser.add_argument("checkout", type=Path, help="a different checkout, with its own .venv")
     before = parser.parse_args(arguments).checkout.resolve()
     assert before != PROJECT
     failed = False

@@ -1,4 +1,6 @@
-"""Partitions in memory: batches with gaps, codecs, transactions and markers; what a search should find."""
+"""Partitions in memory with gaps, codecs, transactions and markers, and the records that a search of them
+must find.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,16 @@ class Stored(NamedTuple):
 
 
 class FakePartition:
-    """Batches end to end, made with chance."""
+    """A sequence of random batches."""
 
     def __init__(self, number: int, seed: int, *, count: int, sorted_times: bool = True) -> None:
-        """About `count` records."""
+        """Create about `count` records."""
         chance = random.Random(f"{number} {seed}")
         self.number = number
         self.batches: list[bytes] = []
         self.aborted: list[tuple[int, int]] = []
         self.records: list[Stored] = []
-        """Of committed records."""
+        """The committed records."""
         self.end = self.start = chance.choice((0, 0, 5, 1000))
         time_ms = 1_000_000
         while len(self.records) < count:
@@ -83,7 +85,7 @@ class FakePartition:
                 self.end += 1
 
     def read(self, read: Read, max_bytes: int) -> Scanned | None:
-        """What a log gives of it, in reads of at most `max_bytes`, or one batch."""
+        """Read like a log: return at most `max_bytes`, but at least one batch."""
         content = b""
         for batch in self.batches:
             if read_header(batch).last_offset < read.offset:
@@ -112,7 +114,7 @@ def pages(
     bounds: Bounds,
     max_bytes: int,
 ) -> list[list[tuple[int, int]]]:
-    """(partition, offset) of what each request finds, until nothing is left."""
+    """Return the (partition, offset) pairs found by each request, until the search is complete."""
     left = {each.number: (each.start, each.end) for each in partitions}
     total = sum(end - first for first, end in left.values())
     by_number = {each.number: each for each in partitions}
@@ -133,12 +135,12 @@ def pages(
         cursor = search.cursor
         left = {} if cursor is None else dict(cursor.left)
         now = 1.0 if cursor is None else cursor.done
-        assert now > done or search.found, "a request came no further"
+        assert now > done or search.found, "a request made no progress"
         done = now
     return found
 
 
 def expected(partitions: Sequence[FakePartition], match: Match) -> list[Stored]:
-    """All records that are meant, by partition and offset."""
+    """Return all matching records, by partition and offset."""
     fits = match.test()
     return [each for partition in partitions for each in partition.records if fits(each.record)]

@@ -1,4 +1,4 @@
-"""A search finds every record that is meant, once, in its order, however little one request may do."""
+"""Searches return every matching record exactly once and in order, however little each request may read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_record_is_found_exactly_once(
     if sorted_times and bounds is _NO_BOUNDS:
         times = [times_ms[place] for place in flat]
         assert times == sorted(times, reverse=newest)
-        # Nothing but a full page ends a request.
+        # A request ends only when its page is full.
         assert all(len(page) == limit for page in found[:-1])
 
 

@@ -1,4 +1,4 @@
-"""A certificate authority of a test's own, and what it signs, as PEM files."""
+"""A certificate authority for tests, which issues certificates as PEM files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGE = timedelta(days=365)
 
 
 class Signed(NamedTuple):
-    """Files of one certificate: `store` has the key and the certificate, as Kafka wants them in one."""
+    """The files of a certificate. `store` contains key and certificate, as Kafka's PEM key stores do."""
 
     certificate: Path
     key: Path
@@ -24,7 +24,7 @@ class Signed(NamedTuple):
 
 
 class Authority:
-    """Signs for 127.0.0.1 and localhost unless told otherwise."""
+    """A certificate authority with an EC key. `file` is its own certificate."""
 
     def __init__(self, directory: Path, name: str = "Test CA") -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ class Authority:
         self.file.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
 
     def sign(self, name: str, *hosts: str) -> Signed:
-        """A new certificate with that common name."""
+        """Issue a certificate with the common name `name`, by default for localhost and 127.0.0.1."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName(
             [_general_name(host) for host in hosts or ("localhost", "127.0.0.1")]

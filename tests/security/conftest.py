@@ -1,4 +1,4 @@
-"""Our broker and genuine Kafka 3.9.1, both with the same listeners of every security protocol."""
+"""Fixtures: our broker and Apache Kafka 3.9.1, each with a listener for every security protocol."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
 @pytest.fixture(scope="package")
 def theirs(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Secured]:
     settings, ports = listeners(authority, "theirs")
-    # They come by a file of properties, where a backslash is written as two.
+    # Escape backslashes, because Apache Kafka reads the settings from a properties file.
     settings = {name: value.replace("\\", "\\\\") for name, value in settings.items()}
     server = GenuineKafka(tmp_path_factory.mktemp("theirs"), settings, port=ports["PLAINTEXT"])
     yield up(server, ports, authority)

@@ -1,4 +1,4 @@
-"""A Kerberos KDC of a test's own: MIT's, in a folder and on a port of its own."""
+"""An MIT Kerberos KDC for tests, with its own directory and port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 
 
 def missing() -> str | None:
-    """Why there can be none here."""
+    """Return the reason why a KDC cannot run on this machine, or None if it can."""
     try:
         import gssapi  # noqa: F401
     except ImportError:
@@ -29,7 +29,7 @@ def missing() -> str | None:
 
 
 class Kdc:
-    """`start` makes its database; `environment` is for those who are to use it."""
+    """A KDC. `start` creates its database. `environment` has the variables that its clients need."""
 
     def __init__(self, directory: Path, ticket_lifetime_s: int = 86_400) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -63,10 +63,10 @@ class Kdc:
         assert program is not None
         with (self.directory / "kdc.log").open("wb") as log:
             self._process = subprocess.Popen([program, "-n"], env=self._whole(), stdout=log, stderr=log)
-        wait_until(self._answers, 20, "the KDC", 0.05)
+        wait_until(self._answers, 20, "the KDC accepts connections", 0.05)
 
     def environment_of(self, name: str) -> dict[str, str]:
-        """For one server of several, which remembers what it has seen as if on a machine of its own."""
+        """The environment of one of several servers, with a replay cache as on a separate machine."""
         return {**self.environment, "KRB5RCACHENAME": f"file2:{self.directory}/replays-{name}"}
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class Kdc:
             self._process.wait(10)
 
     def key_table(self, principal: str) -> Path:
-        """A new principal's; the realm is added."""
+        """Add a principal in the realm, and return its new keytab."""
         file = self.directory / f"{principal.replace('/', '-')}.keytab"
         self._run("kadmin.local", "-q", f"addprinc -randkey {principal}@{REALM}")
         self._run("kadmin.local", "-q", f"ktadd -k {file} {principal}@{REALM}")

@@ -1,5 +1,4 @@
-"""Raw connections of clients that have logged in by SCRAM, with a password or a delegation token, or that
-speak TLS."""
+"""Raw client connections, over TLS or authenticated with SCRAM by a password or a delegation token."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ _VERSION = 2
 
 
 class Refused(AssertionError):
-    """The broker did not let the client in; the text is what it said."""
+    """The broker rejected the login. The text is the broker's error message."""
 
 
 class TlsConnection(Connection):
-    """Over TLS, with a certificate of the client's or without; who the broker is does not matter."""
+    """A TLS connection with an optional client certificate. The broker's certificate is not verified."""
 
     def __init__(self, address: str, certificate: Signed | None = None, client_id: str = CLIENT_ID) -> None:
         super().__init__(address, client_id=client_id)
@@ -31,7 +30,7 @@ class TlsConnection(Connection):
 
 
 class TokenClient(ScramClient):
-    """Logs in by a token, as Java's ScramLoginModule with tokenauth="true" does."""
+    """SCRAM login with a delegation token, like Java's ScramLoginModule with tokenauth="true"."""
 
     def __init__(self, mechanism: str, token_id: str, secret: bytes) -> None:
         super().__init__(mechanism, token_id, base64.b64encode(secret).decode())
@@ -39,7 +38,7 @@ class TokenClient(ScramClient):
 
 
 class Login:
-    """A connection that is let in. `lifetime_ms` is how long its session lasts; 0: for ever."""
+    """An authenticated connection. `lifetime_ms` is the session lifetime, or 0 without expiry."""
 
     def __init__(self, connection: Connection, mechanism: str, client: ScramClient) -> None:
         self.connection = connection
@@ -51,7 +50,7 @@ class Login:
             raise
 
     def again(self, mechanism: str, client: ScramClient) -> None:
-        """Authenticate once more (KIP-368). Raises Refused."""
+        """Authenticate, also on an authenticated connection (KIP-368). Raises Refused."""
         told = self.connection.ask(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": mechanism})
         if told["error_code"]:
             raise Refused(f"error {told['error_code']}")
@@ -65,10 +64,10 @@ class Login:
 
 
 def log_in(address: str, name: str, password: str, mechanism: str = "SCRAM-SHA-256") -> Login:
-    """As a user. Raises Refused."""
+    """Log in with a password. Raises Refused."""
     return Login(Connection(address), mechanism, ScramClient(mechanism, name, password))
 
 
 def log_in_by_token(address: str, token_id: str, secret: bytes, mechanism: str = "SCRAM-SHA-256") -> Login:
-    """As the token's owner. Raises Refused."""
+    """Log in with a delegation token, as its owner. Raises Refused."""
     return Login(Connection(address), mechanism, TokenClient(mechanism, token_id, secret))

@@ -1,4 +1,4 @@
-"""A broker with a listener for each security protocol, and its users."""
+"""A broker with a listener for each security protocol, and with users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROTOCOLS = {
     "SAFE": "SASL_SSL",
     "AGAIN": "SASL_PLAINTEXT",
 }
-"""By the listener's name. SSL asks for certificates; sessions of AGAIN have an end."""
+"""Security protocols by listener name. SSL requires client certificates. AGAIN limits session lifetimes."""
 
 USERS = {"alice": "alice's secret", "bob": 'b"o,b='}
 SESSION_MAX_MS = 600_000
@@ -33,7 +33,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Secured(NamedTuple):
-    """A broker, its addresses by the listener's name, and who signed its certificate."""
+    """A broker, its addresses by listener name, and the authority that issued its certificate."""
 
     server: Server
     addresses: dict[str, str]
@@ -41,7 +41,7 @@ class Secured(NamedTuple):
 
 
 def listeners(authority: Authority, name: str) -> tuple[dict[str, str], dict[str, int]]:
-    """Settings of all listeners, and their ports."""
+    """The settings of all listeners, and the ports by listener name."""
     ports = {listener: free_port() for listener in PROTOCOLS}
     certificate = authority.sign(name)
     users = " ".join(f'user_{user}="{_quoted(password)}"' for user, password in USERS.items())
@@ -72,7 +72,7 @@ def _quoted(value: str) -> str:
 
 
 def store_users(address: str) -> None:
-    """Give every user credentials for both SCRAM mechanisms."""
+    """Store credentials of every user for both SCRAM mechanisms."""
     admin = AdminClient({"bootstrap.servers": address})
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         information = ScramCredentialInfo(mechanism, 4096)
@@ -85,7 +85,7 @@ def store_users(address: str) -> None:
 
 
 def up(server: Server, ports: dict[str, int], authority: Authority) -> Secured:
-    """Started, with users and the topic of offsets."""
+    """Start the broker, store its users, and create the offsets topic."""
     server.start(120)
     addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
     store_users(addresses["PLAINTEXT"])

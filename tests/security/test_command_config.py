@@ -1,4 +1,4 @@
-"""Kafka's commands of this project go the way of a client's settings: TLS, certificates, PLAIN, SCRAM."""
+"""Commands connect with the client settings of --command-config: TLS, certificates, PLAIN and SCRAM."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def test_a_wrong_password_is_reported_as_by_genuine_kafka(ours: Secured, tmp_pat
     hers = java.run("kafka-topics", *line, check=False)
     assert mine.returncode == hers.returncode
     assert mine.stdout == hers.stdout
-    # Java's client logs the same error too.
+    # Java's client logs the same error in addition.
     assert neutral_lines(mine.stderr) and {*neutral_lines(mine.stderr)} <= {*neutral_lines(hers.stderr)}

@@ -1,4 +1,4 @@
-"""kafka-compat doctor finds the step that fails, the side on which it fails, and what to do there."""
+"""kafka-compat doctor reports the failed step, the side at fault, and the remedy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from tests.security.authority import Authority
 from tests.security.secured import USERS, Secured
+from tests.status import world
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
@@ -131,8 +132,12 @@ def test_the_diagnosis_stops_at_the_first_failed_step(
 @pytest.mark.parametrize(
     ("listener", "protocol", "advised"),
     [
-        ("SSL", "PLAINTEXT", "security.protocol=SSL, or SASL_SSL if clients log in"),
-        ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT, or SASL_PLAINTEXT if clients log in"),
+        (
+            "SSL",
+            "PLAINTEXT",
+            "set security.protocol=SSL (SASL_SSL if the listener requires a login), and ssl",
+        ),
+        ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT (SASL_PLAINTEXT if the listener requires a login)"),
     ],
 )
 def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
@@ -153,7 +158,7 @@ def test_the_suggested_protocol_keeps_the_given_login(
         **_login("PLAIN"),
     }
     _, findings = _examined(tmp_path, everything)
-    assert "set security.protocol=SASL_SSL " in findings[-1]["remedy"]
+    assert "set security.protocol=SASL_SSL, and ssl.truststore.location to the CA" in findings[-1]["remedy"]
 
 
 def test_an_unknown_certificate_authority_is_reported(ours: Secured, tmp_path: Path) -> None:
@@ -163,7 +168,7 @@ def test_an_unknown_certificate_authority_is_reported(ours: Secured, tmp_path: P
         "ssl.truststore.location": str(other),
         "security.protocol": "SSL",
     }
-    code, findings = _examined(tmp_path, settings, "--bootstrap", ours.addresses["SSL"])
+    code, findings = _examined(tmp_path, settings, "--bootstrap-server", ours.addresses["SSL"])
     assert code == 1 and findings[-1]["side"] == "client" and "not trust the issuer" in findings[-1]["text"]
 
 
@@ -172,9 +177,16 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
 ) -> None:
     port = ours.addresses["SSL"].rpartition(":")[2]
     code, findings = _examined(
-        tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap", f"127.1:{port}"
+        tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap-server", f"127.1:{port}"
     )
     assert code == 1 and findings[-1]["side"] == "broker" and "the name 127.1" in findings[-1]["text"]
+
+
+@pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap"])
+def test_the_address_is_given_as_for_other_commands(tmp_path: Path, flag: str) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    _, (*_, last) = _examined(tmp_path, {}, flag, address)
+    assert last["address"] == address
 
 
 @pytest.mark.parametrize(
@@ -182,8 +194,14 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
     [("no.such.name.invalid", "name", "network"), ("127.0.0.1", "connection", "broker")],
 )
 def test_an_unreachable_address_is_reported(tmp_path: Path, host: str, step: str, side: str) -> None:
-    code, (*_, last) = _examined(tmp_path, {}, "--bootstrap", f"{host}:{free_port()}")
+    code, (*_, last) = _examined(tmp_path, {}, "--bootstrap-server", f"{host}:{free_port()}")
     assert code == 1 and (last["step"], last["side"], last["ok"]) == (step, side, False)
+
+
+def test_a_refused_connection_is_reported_with_the_next_step(tmp_path: Path) -> None:
+    _, (*_, last) = _examined(tmp_path, {}, "--bootstrap-server", f"127.0.0.1:{free_port()}")
+    assert "nothing listens" in last["text"]
+    assert last["remedy"].startswith("start the broker, or correct the address: --bootstrap-server")
 
 
 def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
@@ -192,13 +210,25 @@ def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
     broker.start()
     try:
         code, findings = _examined(
-            tmp_path, {}, "--bootstrap", broker.address, "--topic", "t", "--group", "g"
+            tmp_path, {}, "--bootstrap-server", broker.address, "--topic", "t", "--group", "g"
         )
     finally:
         broker.stop()
     refused = {finding["step"]: finding["remedy"] for finding in findings if not finding["ok"]}
     assert code == 1 and set(refused) == {"topic t", "group g"}
-    assert "kafka-acls --add" in refused["topic t"]
+    assert "--allow-principal User:ANONYMOUS --operation Read --topic t, or" in refused["topic t"]
+    assert refused["group g"].endswith("--allow-principal User:ANONYMOUS --operation Read --group g")
+
+
+def test_a_single_broker_is_never_said_to_lack_a_groups_coordinator(broker: KafkaCompatBroker) -> None:
+    def told() -> str:
+        done = run_kafka_compat("doctor", "--bootstrap-server", broker.address, "--group", "g", "--json")
+        return str(json.loads(done.stdout)[-1]["text"])
+
+    assert told() == "permitted: describe; the rest was not checked: the cluster has no groups yet"
+    world.make_topic(broker.address, "t", [[1]])
+    world.commit(broker.address, "g", "t", 0)
+    assert told() == "permitted: read, delete, describe"
 
 
 @pytest.mark.parametrize(

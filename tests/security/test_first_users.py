@@ -1,4 +1,4 @@
-"""The users that a cluster begins with: in the store before anybody can log in, and taken over once."""
+"""The users file is imported before clients can log in, and only once per cluster."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_users_are_stored_as_by_kafka(store: MetadataStore, tmp_path: Path
     expected = scram.encode(scram.from_password("secret", b"salt", 4096, MECHANISM))
     assert await stored(store, "alice") == {"producer_byte_rate": "1024", MECHANISM: expected}
     assert MECHANISM in await stored(store, "b%20o")
-    assert await store.children(CHANGES) == [], "nobody else runs who would have to hear of it"
+    assert await store.children(CHANGES) == [], "there is no running broker to notify"
 
 
 async def test_running_brokers_learn_of_new_users(store: MetadataStore, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_later_changes_to_users_are_kept(store: MetadataStore, tmp_path: P
     await first_users.take_over(path, store)
     assert await store.exists("/config/users/alice") is None
     assert await stored(store, "bob") == {MECHANISM: "another"}
-    # Passwords that are made anew count.
+    # A file with different credentials is imported again.
     await first_users.take_over(write(tmp_path / "users", alice="new", bob="new"), store)
     assert (await stored(store, "bob"))[MECHANISM] != "another"
     assert await store.exists("/config/users/alice") is not None

@@ -1,4 +1,4 @@
-"""GSSAPI with a KDC of the test's own: real clients, and what each gets, as of genuine Kafka."""
+"""GSSAPI with a local KDC: real clients log in, and get the same responses as from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class _Place(NamedTuple):
 class _World(NamedTuple):
     kdc: Kdc
     alice: Path
-    """Her key table."""
+    """Her keytab."""
     places: list[_Place]
-    """This broker, and genuine Kafka."""
+    """Our broker, and Apache Kafka."""
 
 
 def _settings(key_table: Path) -> tuple[int, int, dict[str, str]]:
@@ -96,7 +96,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_World]:
 
 
 class _Client:
-    """The client's side of RFC 4752, with whatever it chooses at the end."""
+    """The client's side of RFC 4752. `choice` is its final message, which selects the security layer."""
 
     def __init__(self, world: _World, choice: bytes) -> None:
         import gssapi
@@ -161,7 +161,7 @@ def test_security_layers_get_the_same_responses_as_from_genuine_kafka(world: _Wo
 
 @pytest.mark.parametrize("handshake", [True, False])
 def test_tokens_can_be_sent_without_a_kafka_header(world: _World, handshake: bool) -> None:
-    """As clients of Kafka 0.10 send them after a SaslHandshake v0, and those of 0.9 right away."""
+    """Kafka 0.10 clients send bare tokens after a SaslHandshake v0, and Kafka 0.9 clients without one."""
     for place in world.places:
         client = _Client(world, _CHOICES["no layer"])
         with Wire(place.port) as wire:
@@ -250,7 +250,7 @@ def test_kcat_can_authenticate_with_kerberos(world: _World) -> None:
 
 
 def _own_user(world: _World, service: str = "kafka") -> BrokerSecurity:
-    """Of a broker that logs in as the others."""
+    """The security of a broker that logs in to other brokers as `kafka/localhost`."""
     _, _, settings = _settings(world.kdc.directory / "kafka-localhost.keytab")
     named = {**settings, "sasl.kerberos.service.name": service}
     listener = BrokerConfig.from_properties(named).for_listener("SASL_PLAINTEXT")
@@ -272,7 +272,7 @@ async def test_a_broker_logs_the_reason_for_an_authentication_failure(world: _Wo
     with pytest.raises(ConnectionError, match=r"other@localhost: .*not found in Kerberos database"):
         await unknown.connect()
     await unknown.close()
-    # The broker has no key of that one.
+    # This principal exists, but the broker has no key for it.
     world.kdc.key_table("another/localhost")
     another = BrokerClient("localhost", ours.port, "test", security=_own_user(world, "another"))
     with pytest.raises(ConnectionError, match="it rejects this broker's user"):
@@ -295,7 +295,7 @@ async def test_an_unresponsive_kdc_does_not_delay_other_clients(
     connecting = asyncio.create_task(client.connect())
     longest_s, before_s = 0.0, time.monotonic()
     while not connecting.done():
-        await asyncio.sleep(0.005)  # interval of measuring the event loop
+        await asyncio.sleep(0.005)  # interval of measuring the delay of the event loop
         now_s = time.monotonic()
         longest_s, before_s = max(longest_s, now_s - before_s), now_s
     with pytest.raises(ConnectionError):
@@ -306,7 +306,7 @@ async def test_an_unresponsive_kdc_does_not_delay_other_clients(
 
 
 def test_tickets_are_renewed_before_they_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And while the KDC is away, those that there are will do."""
+    """While the KDC is unavailable, the cached tickets are used."""
     lifetime_s = 3
     kdc = Kdc(tmp_path / "kdc", lifetime_s)
     for name, value in kdc.environment.items():

@@ -1,4 +1,4 @@
-"""sasl.jaas.config as people write it."""
+"""Values of sasl.jaas.config are parsed, or rejected without showing secrets."""
 
 from __future__ import annotations
 

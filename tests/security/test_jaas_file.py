@@ -1,4 +1,4 @@
-"""The sections KafkaServer of the JAAS file that KAFKA_OPTS names, as genuine Kafka reads them."""
+"""The KafkaServer sections of the JAAS file in KAFKA_OPTS apply as in Apache Kafka."""
 
 from __future__ import annotations
 

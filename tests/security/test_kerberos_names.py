@@ -1,4 +1,4 @@
-"""Rules for Kerberos principals, against Kafka's own KerberosShortNamer."""
+"""Rules for Kerberos principals give the same names as Kafka's KerberosShortNamer."""
 
 from __future__ import annotations
 

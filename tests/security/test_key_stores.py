@@ -1,4 +1,4 @@
-"""Stores made by keytool and openssl, of each type and generation, and what people read when one is wrong."""
+"""Key stores and trust stores of keytool and openssl are read, in every type, or rejected with the reason."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def assert_holds(entries: tuple[KeyEntry, ...], identity: Identity) -> None:
 
 
 def chained() -> Identity:
-    """An identity with an authority between it and the root, whose certificate it shows, too."""
+    """An identity issued by an intermediate authority, whose chain includes the root certificate."""
     return Authority("Between", signed_by=authority()).issue(with_root=True)
 
 
@@ -201,7 +201,7 @@ def test_a_damaged_java_store_is_rejected(data: st.DataObject) -> None:
         content[place] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(content)))
     try:
-        # Without the password nothing tells that bytes are others; with it everything does.
+        # Only the digest reveals every modified byte, and its verification needs the password.
         store = jks.parse(bytes(content[:cut]), None)
         for key in store.keys:
             jks.unprotected(key.protected, STORE_PASSWORD)

@@ -1,4 +1,4 @@
-"""Who a certificate's owner is: the same characters as Java's and Kafka's own classes make of it."""
+"""Certificates are mapped to the same principal names as by Java's and Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_random_rules_map_names_as_in_kafka(
     except Refused as refused:
         expected = None
         if "No rules apply" not in str(refused):
-            # The pattern, or the group, is none; Kafka tells of the group only once a name matches.
+            # The pattern or a group reference is invalid. Kafka reports the group only when a name matches.
             with pytest.raises((ConfigError, NoMatchingRule)):
                 PrincipalMapper(rules).name(name)
             return

@@ -1,5 +1,5 @@
-"""What `kafka-compat security init` makes, in the hands of those for whom it is: a broker of ours, genuine
-Kafka, and real clients, each with the file that it was given."""
+"""The files of `kafka-compat security init` work unchanged: our broker and Apache Kafka start with them, and
+real clients connect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKe
 
 
 class Provisioned(NamedTuple):
-    """A server that runs with the settings of a folder."""
+    """A server, and the directory of its settings and client files."""
 
     server: Server
     folder: Path
@@ -44,7 +44,7 @@ class Provisioned(NamedTuple):
         return self.folder / "clients" / user / file
 
     def settings(self, file: str, user: str = "admin") -> dict[str, Any]:
-        """What a Python file has for its client."""
+        """The client arguments in a Python file."""
         (found,) = (
             value for name, value in runpy.run_path(str(self.client(file, user))).items() if name.isupper()
         )
@@ -63,7 +63,7 @@ class _Genuine(GenuineKafka):
         } | self.overrides
 
     def _knows_controller(self) -> bool:
-        return True  # It cannot be asked without a password.
+        return True  # The listener requires a password, so skip the query.
 
 
 def _provision(folder: Path, port: int) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _provision(folder: Path, port: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provisioned]:
-    """`kafka-compat serve server.properties`, and nothing else."""
+    """Our broker, started with `kafka-compat serve server.properties`."""
     folder = tmp_path_factory.mktemp("ours")
     port = free_port()
     _provision(folder, port)
@@ -88,7 +88,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provisioned]:
 
 @pytest.fixture(scope="module")
 def genuine_secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provisioned]:
-    """Genuine Kafka with the same settings; its users come to ZooKeeper by our own hand."""
+    """Apache Kafka with the same settings. The fixture stores the users in ZooKeeper."""
     folder = tmp_path_factory.mktemp("genuine")
     port = free_port()
     settings = _provision(folder, port)
@@ -116,7 +116,7 @@ def provisioned(request: pytest.FixtureRequest) -> Provisioned:
 
 
 def produced(settings: Mapping[str, Any], topic: str, *values: bytes) -> None:
-    """Produce by librdkafka; what it says when it cannot is raised."""
+    """Produce with librdkafka. Raises RuntimeError with its first error."""
     failed: list[str] = []
     producer = Producer({"message.timeout.ms": 20_000, **settings})
     for value in values:
@@ -196,7 +196,7 @@ def test_a_wrong_password_is_rejected(provisioned: Provisioned) -> None:
 
 
 def allow(admin: dict[str, str], user: str, topic: str) -> None:
-    """Let a user write to a topic."""
+    """Allow a user to write to a topic."""
     acl = AclBinding(
         ResourceType.TOPIC,
         topic,

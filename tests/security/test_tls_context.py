@@ -1,4 +1,4 @@
-"""TLS between two sides whose keys and certificates come from Kafka's settings."""
+"""TLS contexts created from Kafka's ssl.* settings, and their renewal when files change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def settings(values: Mapping[str, str], listener: Listener = LISTENER) -> TlsSet
 
 
 def in_settings(identity: Identity, *trusted: Authority) -> dict[str, str]:
-    """A side that has all its keys and certificates in its settings."""
+    """Settings that contain the key and all certificates."""
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.key": identity.key_pem(),
@@ -41,7 +41,7 @@ def context(values: Mapping[str, str], *, between_brokers: bool = False) -> TlsC
 def shake_hands(
     server: ssl.SSLContext, client: ssl.SSLContext, host: str = "localhost"
 ) -> tuple[ssl.SSLObject, ssl.SSLObject]:
-    """Both ends once each has authenticated the other; ssl.SSLError."""
+    """Complete a handshake, and return the server's and the client's end. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server_end = server.wrap_bio(to_server, to_client, server_side=True)
     client_end = client.wrap_bio(to_client, to_server, server_hostname=host)
@@ -212,11 +212,11 @@ def test_representations_never_contain_secrets() -> None:
     assert made.key_store is not None and "PRIVATE KEY" in made.key_store.key  # type: ignore[operator]
 
 
-# -- certificates that change while a listener runs
+# -- certificates changed while a listener is running
 
 
 class Files:
-    """A side whose keys and certificates are in files that are written anew."""
+    """A key store and a trust store that tests rewrite."""
 
     def __init__(self, folder: Path) -> None:
         self.keys, self.trusted = folder / "keys.pem", folder / "trusted.pem"
@@ -225,7 +225,7 @@ class Files:
     def write(self, identity: Identity, *trusted: Authority) -> None:
         self.keys.write_text(identity.key_pem() + identity.chain_pem())
         self.trusted.write_text("".join(item.pem() for item in trusted or (authority(),)))
-        # Two files of the same size, written in the same tick of a coarse clock, look the same.
+        # Set a distinct time, because a file of the same size with the same time counts as unchanged.
         self._written += 1
         for path in (self.keys, self.trusted):
             os.utime(path, (self._written, self._written))
@@ -259,7 +259,7 @@ def test_only_certificates_whose_files_changed_are_renewed(files: Files) -> None
     assert new is not old
     _, client = shake_hands(new.server, new.client)
     assert client.getpeercert(True) == renewed.der()
-    # Whoever holds the old one goes on.
+    # The old context remains usable.
     assert shake_hands(old.server, old.client)[1].getpeercert(True) != renewed.der()
 
 
@@ -277,7 +277,7 @@ def test_a_renewed_certificate_for_another_owner_or_fewer_hosts_is_rejected(file
 
     allowing = TlsContext(files.settings(ssl_allow_dn_changes="true", ssl_allow_san_changes="true"))
     files.write(authority().issue("another", ["localhost"]))
-    # As in Kafka, what a listener was started with decides.
+    # As in Kafka, the settings with which the listener was started apply.
     assert allowing.renewed(files.settings()) is not allowing
 
 

@@ -1,4 +1,4 @@
-"""Kafka's ssl.* settings of a listener: which counts, and what people read when one is wrong."""
+"""The ssl.* settings of a listener: precedence, defaults, and messages for invalid values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_listener_settings_override_the_general_ones() -> None:
             "listener.name.inside.ssl.keystore.location": "/inside.jks",
             "listener.name.inside.ssl.client.auth": "requested",
             "listener.name.outside.ssl.keystore.location": "/outside.jks",
-            # Kafka looks for listeners' names in lower case only.
+            # Kafka reads listener names only in lower case.
             "listener.name.Inside.ssl.truststore.location": "/nobody.jks",
         }
     )
@@ -190,7 +190,7 @@ def test_every_java_suite_is_known_by_its_java_name(tmp_path: Path) -> None:
     names = ran.stdout.strip().split(",")
     assert len(names) > 20
     found = settings(ssl__cipher__suites=ran.stdout.strip()).cipher_suites
-    assert len(found) == len(names) - 1, "one is a mark, no suite"
+    assert len(found) == len(names) - 1, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV is not a suite"
 
 
 def test_suite_names_are_translated_to_openssl_names() -> None:

@@ -1,4 +1,4 @@
-"""zookeeper.set.acl: who may do what with our nodes, compared with those that genuine Kafka makes."""
+"""With zookeeper.set.acl, our ZooKeeper nodes have the same ACLs as those that Apache Kafka creates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _ours(
 
 
 def _use(server: Server, tools: JavaTools) -> None:
-    """Have nodes of all kinds made: topics, settings, credentials, producer ids, deletions."""
+    """Make the broker create nodes of every kind: topics, settings, credentials, producer ids, deletions."""
     from confluent_kafka import Consumer, Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -101,7 +101,7 @@ def _use(server: Server, tools: JavaTools) -> None:
 
 
 def _migrate(zookeeper: SecureZooKeeper, chroot: str, jaas: Path, to: str) -> None:
-    """Kafka's tool, as zookeeper-security-migration.sh runs it."""
+    """Run ZkSecurityMigrator like zookeeper-security-migration.sh."""
     line = java.command(
         "kafka.admin.ZkSecurityMigrator",
         *(f"--zookeeper.acl={to}", f"--zookeeper.connect={zookeeper.address}{chroot}"),
@@ -112,13 +112,13 @@ def _migrate(zookeeper: SecureZooKeeper, chroot: str, jaas: Path, to: str) -> No
 
 
 def _dropped(client: KazooClient) -> list[str]:
-    """The topics that are to be deleted and are not yet."""
+    """The remaining nodes of the topics that are being deleted."""
     nodes = [f"/{name}/{path}/dropped" for name in ("ours", "genuine") for path in DELETED]
     return [node for node in nodes if client.exists(node) is not None]
 
 
 def _numbers_aside(acls: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """With notices, of which one broker may make more than another, as one."""
+    """Merge numbered notices, because brokers may create different numbers of them."""
     return {re.sub(r"_\d{10}$", "_N", path): acl for path, acl in acls.items()}
 
 
@@ -140,7 +140,7 @@ def test_every_node_has_the_same_acl_as_in_genuine_kafka(
         genuine.wait_ready()
         for server in (ours, genuine):
             _use(server, tools)
-        wait_until(lambda: not _dropped(admin), 30, "the topics are deleted")
+        wait_until(lambda: not _dropped(admin), 30, "the nodes of the deleted topics are removed")
         as_genuine = _numbers_aside(node_acls(admin, "/genuine"))
         as_ours = _numbers_aside(node_acls(admin, "/ours"))
     finally:
@@ -154,17 +154,17 @@ def test_every_node_has_the_same_acl_as_in_genuine_kafka(
     assert as_ours["/consumers"] == OPEN
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="Java's tool takes its time: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="slow: with --campaign")
 def test_kafkas_migration_tool_protects_and_unprotects_our_nodes(
     zookeeper: SecureZooKeeper, admin: KazooClient, jaas: Path, tmp_path: Path
 ) -> None:
-    """As Kafka describes it: brokers that log in, then brokers that protect what they make, then the tool."""
+    """The steps of Kafka's documentation: log in to ZooKeeper, set zookeeper.set.acl, run the tool."""
     broker = _ours(tmp_path / "broker", zookeeper, "/migrated", set_acl=False)
     broker.start()
     try:
         _produce(broker, "before")
         before = node_acls(admin, "/migrated")
-        # The root of the chroot among them: ZooKeeper's own nodes are not below it.
+        # This includes the root of the chroot, because ZooKeeper's own nodes are outside.
         assert set(before.values()) == {OPEN}
 
         broker.overrides["zookeeper.set.acl"] = "true"
@@ -232,7 +232,7 @@ def test_a_broker_that_zookeeper_rejects_later_logs_it_and_recovers(tmp_path: Pa
         wait_until(
             lambda: "Could not register the broker again: LoginFailed(" in _log(broker),
             60,
-            "it says so",
+            "the rejected login is logged",
         )
         assert f"ZooKeeper at 127.0.0.1 rejected the login of {USER}" in _log(broker)
         assert "kafka.compat.zookeeper.sasl.jaas.config" in _log(broker)
@@ -240,7 +240,7 @@ def test_a_broker_that_zookeeper_rejects_later_logs_it_and_recovers(tmp_path: Pa
         assert PASSWORD not in _log(broker)
         users[USER] = PASSWORD
         server.restart(kill=True)
-        wait_until(lambda: _is_registered(server), 60, "it is registered again")
+        wait_until(lambda: _is_registered(server), 60, "the broker is registered again")
         _produce(broker, "after")
     finally:
         broker.stop()

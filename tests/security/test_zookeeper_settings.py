@@ -1,4 +1,4 @@
-"""Settings of the way to ZooKeeper: what is refused before anything is dialled, and in which words."""
+"""Security settings of ZooKeeper connections: parsing, defaults, and messages for invalid values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_credentials_come_from_a_setting_or_a_section_of_the_jaas_file(tmp_path:
     assert found.username == "other"
     found = store_security(BrokerConfig(settings | {JAAS: login("own", "y")})).login
     assert found == DigestLogin("own", "y", JAAS)
-    # The file may be there for what else reads it.
+    # The file may exist for the KafkaServer section only.
     assert store_security(BrokerConfig(settings | {JAAS_SECTION: "Absent"})) == OPEN
 
 
@@ -87,7 +87,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_credentials_with_a_disabled_login_are_rejected(tmp_path: Path) -> None:
-    """As in Kafka: it does not start without the login that somebody has set up."""
+    """As in Kafka, a configured but disabled login aborts startup."""
     file = jaas_file(tmp_path / "jaas.conf", "kafka", "secret")
     assert JAAS_ENABLE in refusal({JAAS_FILE: str(file), JAAS_ENABLE: "false"})
 
@@ -233,7 +233,7 @@ def test_a_socket_class_without_tls_is_rejected_if_tls_is_enabled() -> None:
     ],
 )
 def test_public_access_depends_on_the_node(path: str, world: tuple[bool, bool]) -> None:
-    """As kafka.zk.ZkData has it; tests/security/test_zookeeper_acls.py compares what genuine Kafka makes."""
+    """The rules of kafka.zk.ZkData. tests/security/test_zookeeper_acls.py compares them with Apache Kafka."""
     assert access_of_others(path) == world
 
 

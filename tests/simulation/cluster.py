@@ -1,18 +1,20 @@
-"""A cluster of three brokers in one thread, with time, network, disks and controller in the hand of a seed.
+"""A simulated cluster of three brokers in one thread, in which a seed determines time, network, disks and
+controller.
 
 Real: partitions, replica manager, follower machine, fetch sessions, the handlers of Fetch and ListOffsets,
-and the log store on simulated disks. Simulated: the wires (each message has a delay, and may be lost), the
-thread that flushes, the disk, and the controller: either one that keeps Kafka's rules in the fewest lines
-that do (`controller`), or the real machine, one term after another (`terms`).
+and the log store on simulated disks. Simulated: the network (each message is delayed and may be lost), the
+flusher thread, the disks, and the controller, which is either a minimal implementation of Kafka's rules
+(`controller`) or the real machine with changing controllers (`terms`).
 
-A broker dies in one of two ways. A killed process leaves its files as they were written. When the power goes,
-its disk forgets what was not synced. Kafka keeps acknowledged records through the loss of unsynced bytes as
-long as one in-sync replica keeps its own; so with the default flush.messages the power goes at no more than
-one in-sync replica at a time, never at the last, and nobody else dies until it is found dead; with
-flush.messages=1 it goes anywhere.
+A broker dies in one of two ways. A killed process leaves its files as they were written. A power failure also
+loses unsynced data. Kafka keeps acknowledged records after the loss of unsynced data as long as one in-sync
+replica keeps its copy. Therefore, with the default flush.messages, the power fails for at most one in-sync
+replica at a time and never for the last, and no other broker dies until the failure is detected. With
+flush.messages=1, the power fails anywhere.
 
-A dead broker is found dead before it is back, and stays away longer than a message takes: that a broker's
-word from before its death counts after it is what KIP-903 is about, which there is not with ZooKeeper.
+The controller detects a dead broker before the broker restarts, and the broker stays down for longer than a
+message takes. Otherwise, requests from before its death could still take effect. KIP-903 solves this problem,
+but not with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ SETTINGS = FollowerSettings(wait_max_ms=0, backoff_ms=20)
 
 
 class Broker:
-    """One broker, over all its lives. It is its own proposer and flusher."""
+    """A broker across its restarts. It is its own ISR proposer and flusher."""
 
     def __init__(self, cluster: Cluster, broker_id: int) -> None:
         self.cluster = cluster
@@ -76,9 +78,9 @@ class Broker:
         self.config = BrokerConfig.from_properties({"fetch.max.bytes": "10000"})
         self.broker_epoch = -1
         self.seen_ends: dict[int, int] = {}
-        """By partition, up to where its committed records were compared."""
+        """By partition, the offset up to which committed records were compared."""
 
-    # --- life
+    # Startup and death
 
     def start(self) -> None:
         self.life += 1
@@ -144,7 +146,7 @@ class Broker:
 
     @property
     def partition(self) -> Partition | None:
-        """The first; the only one under the scripted controller."""
+        """The first partition, which is the only one with the scripted controller."""
         return self.held(0)
 
     def held(self, index: int) -> Partition | None:
@@ -169,7 +171,7 @@ class Broker:
         assert held is not None
         held.min_insync_replicas = self.cluster.min_insync_replicas
 
-    # --- the real controller's requests
+    # Requests of the real controller
 
     def lead_and_follow(self, request: LeaderAndIsrRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
@@ -181,17 +183,17 @@ class Broker:
 
     def stop_replicas(self, request: StopReplicaRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
-            # The disk's work is done at once here, so that there is nothing to wait for.
+            # Disk work is done immediately, so the steps must not wait.
             with contextlib.suppress(StopIteration):
                 self.states.stop(stops_of(request)).send(None)
-                raise AssertionError("it waits")
+                raise AssertionError("the steps must not wait")
 
     def leading(self, topic: str, partition: int) -> None:
-        """There is no coordinator here."""
+        """Does nothing, because there are no coordinators."""
 
     stopping = leading
 
-    # --- IsrProposer
+    # IsrProposer
 
     def propose(
         self,
@@ -207,7 +209,7 @@ class Broker:
     def is_alive(self, broker_id: int) -> bool:
         return self.cluster.controller.is_alive(self, broker_id)
 
-    # --- Flusher
+    # Flusher
 
     def request(self, target: Log, callback: Callable[[Exception | None], None]) -> None:
         def done() -> None:
@@ -216,7 +218,7 @@ class Broker:
 
         self.cluster.at(self, self.cluster.random.randint(1, 5), done)
 
-    # --- following
+    # Fetching
 
     def start_fetching(self, leader_id: int) -> Follower:
         return Follower(
@@ -228,7 +230,7 @@ class Broker:
             follower.remove(partition)
 
     def pump(self, leader_id: int) -> None:
-        """One request at a time to each leader."""
+        """Send the next request to the leader, unless one is in flight."""
         follower, now_ms = self.followers[leader_id], self.cluster.now_ms()
         if leader_id in self.asking:
             return
@@ -269,7 +271,7 @@ class Broker:
         def over(then: Callable[[], None]) -> None:
             self.asking.discard(leader_id)
             then()
-            # As long as there is nothing to fetch, a leader would hold the request for a while.
+            # If there are no records, a leader would delay its response.
             cluster.at(self, cluster.random.randint(1, 10), lambda: self.pump(leader_id))
 
         def serve() -> None:
@@ -295,7 +297,9 @@ class Broker:
 
 
 class Fetching:
-    """What brings a broker the records of its leaders; apart from Broker because both have a `start`."""
+    """Fetches records from a broker's leaders. It is separate from Broker, because both have a `start`
+    method.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -316,13 +320,14 @@ class Fetching:
 
 
 class Cluster:
-    """Time and events, the brokers, their client, and the promises."""
+    """The brokers, their client, time and events, and the checked guarantees."""
 
     def __init__(
         self, seed: int, *, flush_messages: int | None = None, terms: bool = False, unclean: bool = False
     ) -> None:
-        """`terms`: with the real controller machine, in one term after another. `unclean`: leaders may be
-        elected that are not in sync, and power goes anywhere; records are lost, and the replicas still agree.
+        """With `terms`, use the real controller machine and change controllers. With `unclean`, out-of-sync
+        replicas may be elected and the power may fail anywhere: records are lost, but the replicas must still
+        agree.
         """
         self.random = random.Random(seed)
         self.time_ms = 1_000_000
@@ -341,12 +346,13 @@ class Cluster:
         self._order = 0
         self.cuts: set[frozenset[int]] = set()
         self.committed: dict[tuple[int, int], tuple[int, bytes]] = {}
-        """By partition and base offset: epoch and content of what any replica took for committed."""
+        """The epoch and content of each batch that a replica considered committed, by partition and base
+        offset."""
         self.acknowledged: dict[bytes, tuple[int, int]] = {}
-        """Partition and offset of each value."""
+        """The partition and offset of each value."""
         self.written = 0
         self.power_failing: int | None = None
-        """The broker that lost its power as long as the controller may not know."""
+        """The broker whose power failed, while the controller may not yet know this."""
         self.controller: Controls = Terms(self) if terms else Controller(self)
         self.brokers = {broker_id: Broker(self, broker_id) for broker_id in BROKERS}
         for broker in self.brokers.values():
@@ -358,10 +364,10 @@ class Cluster:
 
     monotonic_ms = now_ms
 
-    # --- events
+    # Events
 
     def at(self, broker: Broker | None, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something later, unless that broker has died by then."""
+        """Run `action` later, unless the broker has died by then."""
         life = broker.life if broker is not None else 0
 
         def guarded() -> None:
@@ -385,10 +391,10 @@ class Cluster:
             self.check_committed()
         self.time_ms = end_ms
 
-    # --- what happens to a cluster
+    # Faults and load
 
     def any_leader(self, index: int = 0) -> Broker | None:
-        """One of those that believe to lead a partition."""
+        """Return a random broker that considers itself the leader of the partition."""
         leaders = [
             broker
             for broker in self.brokers.values()
@@ -397,7 +403,9 @@ class Cluster:
         return self.random.choice(leaders) if leaders else None
 
     def produce(self) -> None:
-        """One acks=all batch to whoever believes to lead; the first partition gets the most."""
+        """Produce one acks=all batch to a broker that considers itself the leader. The first partition gets
+        the most batches.
+        """
         count = self.controller.partitions
         index = max(self.random.randrange(2 * count) - count, 0)
         broker = self.any_leader(index)
@@ -439,7 +447,8 @@ class Cluster:
 
         def back() -> None:
             if power and not self.durable and self.controller.counts_on(broker.broker_id):
-                # Its loss must be known first: else it could lead without what it lost (KIP-903).
+                # The controller must know of the data loss first. Otherwise, it could elect the broker
+                # without its data (KIP-903).
                 self.at(None, DELAY_MAX_MS, back)
                 return
             broker.start()
@@ -449,13 +458,15 @@ class Cluster:
         self.at(None, AWAY_MIN_MS + self.random.randint(0, 200), back)
 
     def expire(self, broker: Broker) -> None:
-        """Its session ends, and it goes on, maybe as a leader that is none any more; then it is back."""
+        """Expire the broker's session while it keeps running, possibly as a deposed leader. It registers
+        again later.
+        """
         if not broker.up or broker.broker_id not in self.controller.alive:
             return
         if isinstance(self.controller, Controller) or (self.power_failing is not None and not self.durable):
             return
         self.controller.lost(broker.broker_id)
-        # A process that dies meanwhile registers when it is started again.
+        # If the process dies before, it registers when it is started again.
         self.at(broker, self.random.randint(1, 300), lambda: self.controller.registered(broker.broker_id))
 
     def may_lose_power(self, broker: Broker) -> bool:
@@ -464,7 +475,7 @@ class Cluster:
         if self.power_failing is not None:
             return False
         if broker.up and any(held.is_leader and held.in_sync.pending for held in broker.replicas):
-            # The controller may accept this ISR later, which may be of this broker alone.
+            # The controller may still accept this ISR change, which may leave only this broker in the ISR.
             return False
         alive = self.controller.alive
         for isr in self.controller.isrs():
@@ -476,7 +487,7 @@ class Cluster:
         return True
 
     def misfortune(self) -> None:
-        """Something happens, or nothing."""
+        """Cause a random fault, or only produce."""
         chance = self.random.random()
         if chance < 0.70:
             for _ in range(self.random.randint(1, 3)):
@@ -504,10 +515,10 @@ class Cluster:
             self.misfortune()
             self.run(self.random.choice((1, 5, 20, 60, 300)))
 
-    # --- promises
+    # Guarantees
 
     def check_committed(self) -> None:
-        """Whatever two replicas hold below their high watermarks is the same, now and for ever."""
+        """Check that all replicas permanently have the same records below their high watermarks."""
         if self.unclean:
             return
         for broker in self.brokers.values():
@@ -526,13 +537,13 @@ class Cluster:
             known = self.committed.setdefault((index, base_offset), (epoch, content))
             if known != (epoch, content):
                 raise Violation(
-                    f"broker {broker.broker_id} took for committed at offset {base_offset} of {index} "
-                    f"a batch of epoch {epoch}; another one was committed there in epoch {known[0]}"
+                    f"broker {broker.broker_id} considers committed at offset {base_offset} of {index} "
+                    f"a batch of epoch {epoch}, but a batch of epoch {known[0]} was committed there"
                 )
         broker.seen_ends[index] = high_watermark
 
     def heal(self) -> None:
-        """All troubles end: the replicas agree, with every acknowledged record."""
+        """Repair all faults, and check that the replicas agree and contain every acknowledged record."""
         self.cuts.clear()
         self.run(2_000)
         if self.producer is not None:
@@ -540,14 +551,14 @@ class Cluster:
         self.run(18_000)
         for isr in self.controller.isrs():
             if sorted(isr) != list(BROKERS):
-                raise Violation(f"in sync are only {isr}")
+                raise Violation(f"only {isr} are in sync")
         for index in range(self.controller.partitions):
             self._check_agreement(index)
 
     def _check_agreement(self, index: int) -> None:
         partitions = [held for broker in self.brokers.values() if (held := broker.held(index)) is not None]
-        assert len(partitions) == len(BROKERS), "a broker did not come back"
-        # Where retention took the oldest records, the replicas may be at different segments with it.
+        assert len(partitions) == len(BROKERS), "a broker did not restart"
+        # The log start offsets may differ, because replicas may have applied retention to different segments.
         start = max(held.log.log_start_offset for held in partitions)
         logs = [batches(held.log, start, held.log.log_end_offset) for held in partitions]
         if logs[1] != logs[0] or logs[2] != logs[0]:
@@ -565,7 +576,7 @@ class Cluster:
 
 
 def batches(log: Log, start: int, end: int) -> list[tuple[int, int, bytes]]:
-    """(base offset, epoch, bytes) of the batches of a log in [start, end)."""
+    """Return the batches of a log in [start, end) as (base offset, epoch, bytes)."""
     found: list[tuple[int, int, bytes]] = []
     offset = max(start, log.log_start_offset)
     while offset < end:
@@ -583,7 +594,7 @@ def batches(log: Log, start: int, end: int) -> list[tuple[int, int, bytes]]:
 
 
 def _with_bytes(response: Any) -> Any:
-    """A response as it arrives: the bytes that the files held when it was sent."""
+    """Return the response with the bytes that the files contained when it was sent."""
     assert isinstance(response, FetchResponse)
     for topic in response.responses:
         for data in topic.partitions:

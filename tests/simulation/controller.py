@@ -1,5 +1,5 @@
-"""The simulated cluster's controller in the fewest lines that keep Kafka's rules: what it says is at once the
-truth, and brokers hear of it later.
+"""A minimal controller for the simulated cluster: its state changes immediately, and brokers receive it
+later.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 TOPIC, TOPIC_ID = "t", UUID(int=7)
 BROKERS = (1, 2, 3)
 DELAY_MAX_MS = 25
-"""How long a message takes."""
+"""The longest time that a message takes."""
 
 
 class Controls(Protocol):
-    """What the simulated cluster needs of controllers."""
+    """The interface of controllers in the simulated cluster."""
 
     alive: set[int]
-    """The brokers whose sessions last."""
+    """The brokers with a session."""
     partitions: int
-    """How many there are."""
+    """The number of partitions."""
 
     def isrs(self) -> list[tuple[int, ...]]:
-        """The true ones, by partition."""
+        """Return the actual ISRs, by partition."""
 
     def tell(self) -> None:
-        """Begin: all brokers are there."""
+        """Start with all brokers registered."""
 
     def lost(self, broker_id: int) -> None:
-        """A broker's session has ended."""
+        """Handle the end of a broker's session."""
 
     def registered(self, broker_id: int) -> None:
-        """A broker has a session again."""
+        """Handle a broker's new registration."""
 
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
-        """Whether that broker leads the first partition in that epoch, in truth."""
+        """Return whether the broker is actually the leader of the first partition in that epoch."""
 
     def counts_on(self, broker_id: int) -> bool:
-        """Whether the broker, which has died, may still be made leader beside others for what it had."""
+        """Return whether the dead broker may still be elected leader instead of other in-sync replicas."""
 
     def move_leader(self) -> None:
-        """Have another replica lead."""
+        """Elect a different replica."""
 
     def change(self) -> None:
-        """Have another controller elected."""
+        """Elect a different controller."""
 
     def is_alive(self, asker: Broker, broker_id: int) -> bool:
-        """Whether a broker knows another one to be there."""
+        """Return whether a broker considers another broker alive."""
 
     def propose(
         self,
@@ -64,11 +64,11 @@ class Controls(Protocol):
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """AlterPartition, as `IsrProposer.propose`."""
+        """Send AlterPartition, like `IsrProposer.propose`."""
 
 
 class Controller:
-    """Who leads and who is in sync of one partition: the truth, which brokers hear of later."""
+    """The actual leader and ISR of one partition, which brokers receive later."""
 
     partitions = 1
 
@@ -127,7 +127,7 @@ class Controller:
         return broker_id in self.isr and len(self.isr) > 1
 
     def change(self) -> None:
-        """This one lives for ever."""
+        """Does nothing, because this controller never changes."""
 
     def is_alive(self, asker: Broker, broker_id: int) -> bool:
         return broker_id in self.alive
@@ -145,7 +145,7 @@ class Controller:
             answer = self.alter(asker.broker_id, isr, leader_epoch, partition_epoch)
             self.cluster.send(asker, lambda: callback(answer))
 
-        # It arrives, whatever becomes of the one who sent it.
+        # The request arrives even if its sender dies.
         self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), arrive)
 
     def alter(

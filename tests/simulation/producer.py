@@ -1,4 +1,6 @@
-"""An idempotent producer: one batch at a time with acks=all, sent again as it is until it is acknowledged."""
+"""An idempotent producer that sends one batch at a time with acks=all, and resends it unchanged until it is
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,23 @@ RESEND_MS = 150
 
 
 class Violation(AssertionError):
-    """A promise of the cluster is broken."""
+    """A violated guarantee of the cluster."""
 
 
 class IdempotentProducer:
-    """Whatever it sent is in the log once, in its order."""
+    """A producer whose records must be in the log exactly once and in order."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.acknowledged = 0
-        """Records; the next one has this sequence number."""
+        """The number of acknowledged records, which is also the next sequence number."""
         self._count = 1
         self._sent_ms = -RESEND_MS
         self._stopped = False
         cluster.at(None, PAUSE_MS, self._step)
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._stopped = True
 
     def _step(self) -> None:
@@ -69,7 +71,7 @@ class IdempotentProducer:
         self._sent_ms = cluster.now_ms()
 
         def committed(code: ErrorCode) -> None:
-            # An acknowledgement may come late, of a try before the last one.
+            # A late acknowledgement may belong to an earlier attempt.
             if code == ErrorCode.NONE and sequence == self.acknowledged:
                 self.acknowledged += self._count
                 self._count = cluster.random.randint(1, 3)
@@ -78,13 +80,13 @@ class IdempotentProducer:
         partition.when_committed(info.last_offset + 1, committed)
 
     def check(self, batches: list[bytes]) -> None:
-        """Look for gaps and repetitions in a whole log."""
+        """Check that a whole log has no gaps and no repetitions."""
         expected = 0
         for content in batches:
             for header in read_headers(memoryview(content)):
                 if header.producer_id == PRODUCER_ID:
                     if header.base_sequence != expected:
-                        raise Violation(f"sequence {header.base_sequence} is where {expected} must be")
+                        raise Violation(f"found sequence {header.base_sequence} instead of {expected}")
                     expected += header.record_count
         if expected < self.acknowledged:
-            raise Violation(f"{self.acknowledged} records are acknowledged, {expected} are there")
+            raise Violation(f"{self.acknowledged} records are acknowledged, {expected} are in the log")

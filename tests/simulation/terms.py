@@ -1,10 +1,11 @@
-"""The real controller machine for the simulated cluster, one term after another, with a store and wires that
-are late and lose.
+"""The real controller machine for the simulated cluster, with changing controllers, and a store and network
+with delays and losses.
 
-Real: coordination.controller, the requests that its effects become, and what brokers do with them, fences
-included (ReplicaStates, Fence, UpdateMetadata). Simulated: the store with its versions and
-ephemeral registrations, and the way of AlterPartition, where requests and answers are lost and sent again. A
-controller that was deposed does not know it for a while: it writes, and is refused; what it has sent arrives.
+Real: coordination.controller, the requests that its effects become, and their handling by brokers, including
+fencing (ReplicaStates, Fence, UpdateMetadata). Simulated: the store with its versions and ephemeral
+registrations, and the transport of AlterPartition, which loses and repeats requests and responses. A deposed
+controller learns of its successor after a delay: its writes are rejected, but requests already sent still
+arrive.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 PARTITIONS = tuple(model.TopicPartition(TOPIC, index) for index in range(3))
 RETRY_MS = 50
 NEWS_MAX_MS = 200
-"""How long a controller does not hear that another was elected."""
+"""The longest time until a controller learns of its successor."""
 LOSSES = 0.1
-"""How much of what is said about ISRs is lost on the way, and how often a request is sent twice."""
+"""The probability that AlterPartition requests or responses are lost, and that requests are repeated."""
 
 
 class Store:
-    """What ZooKeeper holds."""
+    """The content of ZooKeeper."""
 
     def __init__(self) -> None:
         self.controller_epoch = 0
@@ -46,7 +47,7 @@ class Store:
         self._czxid = 0
 
     def register(self, broker_id: int) -> int:
-        """The broker's epoch."""
+        """Register a broker, and return its broker epoch."""
         self._czxid += 1
         endpoint = Endpoint("PLAINTEXT", "localhost", 9000 + broker_id)
         self.registered[broker_id] = BrokerInfo(broker_id, (endpoint,), epoch=self._czxid)
@@ -56,7 +57,7 @@ class Store:
         return TopicState(TOPIC, TOPIC_ID, dict(self.replicas))
 
     def write(self, effect: effects.WriteStates) -> events.StatesWritten | None:
-        """None: that controller was deposed."""
+        """Write partition states. Return None if the controller was deposed."""
         if effect.epoch_znode_version != self.controller_epoch:
             return None
         written: dict[model.TopicPartition, int] = {}
@@ -72,7 +73,7 @@ class Store:
 
 
 class Term:
-    """One controller's time in office, and what is still on its way afterwards."""
+    """One controller, and its requests that are still in flight when it is deposed."""
 
     def __init__(self, cluster: Cluster, store: Store) -> None:
         store.controller_epoch += 1
@@ -163,7 +164,7 @@ class Term:
 
 
 class Terms:
-    """Controllers that follow one another."""
+    """A sequence of controllers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -188,7 +189,7 @@ class Terms:
         self.change()
 
     def change(self) -> None:
-        """Another controller is elected; the one before hears of it later."""
+        """Elect a new controller. The previous one learns of it later."""
         for term in self.terms:
             self.cluster.at(None, self.cluster.random.randint(1, NEWS_MAX_MS), term.resign)
         self.terms = [term for term in self.terms if not term.over][-1:]
@@ -203,7 +204,7 @@ class Terms:
         self.register(broker_id)
 
     def lost(self, broker_id: int) -> None:
-        """The session of a broker has ended; it may live."""
+        """Expire a broker's session. The broker may keep running."""
         self.alive.discard(broker_id)
         self.store.registered.pop(broker_id, None)
         self._registrations_changed()
@@ -219,7 +220,7 @@ class Terms:
         self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), read)
 
     def move_leader(self) -> None:
-        """Another replica is preferred from now on, and elected if it can lead."""
+        """Make a different replica the preferred leader, and elect it if it is eligible."""
         order = list(BROKERS)
         self.cluster.random.shuffle(order)
         partition = self.cluster.random.choice(PARTITIONS)
@@ -239,7 +240,7 @@ class Terms:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """As IsrProposals: sent until there is an answer that is not an error of the whole request."""
+        """Send AlterPartition like IsrProposals: retry until a response has no top-level error."""
         cluster, partition = self.cluster, PARTITIONS[index]
         change = events.IsrChange(leader_epoch, isr, partition_epoch)
 
@@ -269,7 +270,7 @@ class Terms:
             if cluster.random.random() < LOSSES:
                 again()
             else:
-                # It arrives, whatever becomes of the one who sent it.
+                # The request arrives even if its sender dies.
                 cluster.at(None, cluster.random.randint(1, 4 * DELAY_MAX_MS), arrive)
 
         attempt()

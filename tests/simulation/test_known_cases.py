@@ -1,4 +1,4 @@
-"""The cases for which leader epochs were invented, and faults put in on purpose: each must be noticed."""
+"""Data loss scenarios that leader epochs prevent, and planted faults that the simulation must detect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(partition: Partition, leader_epoch: int, count: int) -> None:
 
 
 def started(flush_messages: int | None = None, seed: int = 1) -> Cluster:
-    """A cluster in which broker 1 leads and the others follow."""
+    """Return a cluster in which broker 1 is the leader and the others follow."""
     cluster = Cluster(seed, flush_messages=flush_messages)
     run_until(
         cluster,
@@ -61,11 +61,13 @@ def run_until(cluster: Cluster, condition: Callable[[], bool]) -> None:
         if condition():
             return
         cluster.run(1)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the expected state was not reached")
 
 
 def acknowledged_while_a_follower_does_not_know_it() -> Cluster:
-    """KIP-101, first case: a follower has the record, leads next, and changes its leader before."""
+    """KIP-101, first case: a follower has a record above its high watermark, and its leader changes before it
+    becomes leader itself.
+    """
     cluster = started(flush_messages=0)
     cluster.produce()
     run_until(cluster, lambda: len(cluster.acknowledged) == 1)
@@ -120,7 +122,9 @@ def test_kip_279_logs_that_diverged_several_times_converge_after_quick_leader_ch
 def test_a_high_watermark_sent_during_a_leader_epoch_change_is_sent_again(
     delay_ms: int,
 ) -> None:
-    """The leader's session takes it for told; the follower does not take answers of an earlier epoch."""
+    """The leader's fetch session considers the high watermark sent, but the follower ignores responses of an
+    earlier epoch.
+    """
     cluster = started(flush_messages=0)
     cluster.produce()
     cluster.run(delay_ms)
@@ -161,11 +165,11 @@ def test_a_killed_last_replica_becomes_leader_again_without_data_loss() -> None:
     cluster.heal()
 
 
-# --- faults
+# Planted faults
 
 
 def truncate_to_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As before KIP-101."""
+    """Truncate followers to their high watermark, as before KIP-101."""
     add = Follower.add
 
     def truncating_add(self: Follower, partition: Partition, topic_id: Any) -> None:
@@ -184,7 +188,7 @@ def no_truncation_by_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_epoch_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader believes whoever fetches."""
+    """The leader ignores the epochs in fetch requests."""
     monkeypatch.setattr(
         Partition,
         "check_leader_epoch",
@@ -200,7 +204,7 @@ def high_watermark_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller takes any ISR from any leader."""
+    """The controller accepts any ISR from any leader."""
 
     def decide(
         context: ControllerContext, broker_id: int, partition: TopicPartition, change: IsrChange

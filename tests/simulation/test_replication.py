@@ -1,4 +1,6 @@
-"""Replication through crashes, lost bytes, cuts and changes of leader; the simulation would notice faults."""
+"""Replication with crashes, lost data, network partitions and leader changes, in a simulation that detects
+planted faults.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def test_logs_agree_below_the_high_watermark_and_keep_acknowledged_records(seed:
     cluster.heal()
     assert cluster.producer is not None
     acknowledged = len(cluster.acknowledged) + cluster.producer.acknowledged
-    assert acknowledged, "nothing was acknowledged, so nothing was tested"
+    assert acknowledged, "no record was acknowledged, so nothing was tested"
 
 
 @pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))

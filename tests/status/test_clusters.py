@@ -88,7 +88,7 @@ def test_the_status_of_a_cluster_reflects_a_lost_broker(pair: Pair) -> None:
     assert texts[0].startswith("broker 3 is down: it is not in the cluster; ")
     assert texts[1] == (
         "1 partition of lost has no leader and cannot be written or read (partition 0); "
-        "broker 3 can become leader again once up"
+        "broker 3 can become leader again once available"
     )
     assert [each["subjects"] for each in ours["problems"]][:3] == [["3"], ["lost-0"], ["careful-0"]]
     assert {"everywhere-0", "everywhere-1", "everywhere-2"} <= set(ours["problems"][3]["subjects"])

@@ -30,7 +30,7 @@ def test_partitions_without_a_leader_are_reported_with_the_eligible_brokers() ->
         (
             "no-leader",
             "2 partitions of orders have no leader and cannot be written or read (partitions 0, 3); "
-            "broker 3 can become leader again once up",
+            "broker 3 can become leader again once available",
         ),
     ]
 
@@ -74,7 +74,7 @@ def test_problems_of_the_same_kind_are_reported_as_one_with_all_topics() -> None
 def test_a_broker_that_does_not_respond_is_reported_with_its_address() -> None:
     silent = Broker(2, "127.0.0.1", 9092, fault="Connection refused")
     assert told(snapshot(brokers=[up(1), silent])) == [
-        ("broker-not-up", "broker 2 at 127.0.0.1:9092 is down: Connection refused")
+        ("broker-not-up", "broker 2 at 127.0.0.1:9092 cannot be reached from here: Connection refused")
     ]
 
 
@@ -82,6 +82,14 @@ def test_a_broker_that_does_not_respond_is_reported_with_its_address() -> None:
 def test_a_missing_controller_is_reported(controller_id: int | None) -> None:
     found = snapshot(brokers=[up(1), away(2)], controller_id=controller_id)
     assert "no-controller" in dict(told(found))
+
+
+def test_a_controller_that_is_only_unreachable_is_not_reported_as_down() -> None:
+    silent = Broker(2, "127.0.0.1", 9092, fault="no response in time")
+    text = dict(told(snapshot(brokers=[up(1), silent], controller_id=2)))["no-controller"]
+    assert text.startswith("the controller, broker 2, cannot be reached from here: if no broker can reach it")
+    text = dict(told(snapshot(brokers=[up(1), away(2)], controller_id=2)))["no-controller"]
+    assert text == "the controller, broker 2, is down: topics and leaders cannot change"
 
 
 def test_controllers_of_a_quorum_are_not_counted_as_brokers() -> None:

@@ -94,7 +94,7 @@ def test_problems_are_shown_first() -> None:
         "2 problems:",
         "- broker 2 is down: it is not in the cluster; it has 1 replica",
         "- 1 partition of orders has no leader and cannot be written or read (partition",
-        "0); broker 2 can become leader again once up",
+        "0); broker 2 can become leader again once available",
         "",
         "BROKERS 2, 1 down",
         "id  address         rack    state           Kafka  leads  replicas",

@@ -35,7 +35,7 @@ import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
 
-/** Kafka's record classes as a service on stdin and stdout: operation byte, length, payload; length, answer. */
+/** Kafka's record classes as a service. Request: operation byte, length, payload. Response: length, payload. */
 public class RecordOracle {
     static final TopicPartition PARTITION = new TopicPartition("t", 0);
     static final LogValidator.MetricsRecorder NO_METRICS = new LogValidator.MetricsRecorder() {
@@ -80,7 +80,7 @@ public class RecordOracle {
         }
     }
 
-    /** magic, codec, timestamp type, base offset, append time, producer id, epoch, sequence, records. */
+    /** Payload: magic, codec, timestamp type, base offset, append time, producer id, epoch, sequence, records. */
     static byte[] build(ByteBuffer in) {
         byte magic = in.get();
         Compression codec = Compression.of(CompressionType.forId(in.get())).build();
@@ -102,7 +102,7 @@ public class RecordOracle {
         return toBytes(builder.build());
     }
 
-    /** One line a record: offset, timestamp, key, value, headers. */
+    /** Response: one line for each record, with offset, timestamp, key, value and headers. */
     static byte[] list(ByteBuffer in) {
         StringBuilder lines = new StringBuilder();
         for (MutableRecordBatch batch : MemoryRecords.readableRecords(in).batches()) {
@@ -119,14 +119,14 @@ public class RecordOracle {
         return lines.toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    /** magic, first offset, batches. */
+    /** Payload: magic, first offset, batches. */
     static byte[] downConvert(ByteBuffer in) {
         byte magic = in.get();
         long firstOffset = in.getLong();
         return toBytes(MemoryRecords.readableRecords(in.slice()).downConvert(magic, firstOffset, Time.SYSTEM).records());
     }
 
-    /** Produce version, compacted, timestamp type, before and after in ms relative to now, records: an error code. */
+    /** Payload: Produce version, compacted, timestamp type, limits before and after now in ms, records. */
     static byte[] validate(ByteBuffer in) {
         short version = in.getShort();
         boolean compacted = in.get() == 1;
@@ -159,7 +159,7 @@ public class RecordOracle {
         return (Errors.forException(cause).code() + " " + cause).getBytes(StandardCharsets.UTF_8);
     }
 
-    /** A producer snapshot, read and written again. */
+    /** Reads a producer snapshot, and writes it again. */
     static byte[] rewriteSnapshot(ByteBuffer in) throws IOException {
         File folder = Files.createTempDirectory("snapshot").toFile();
         File given = new File(folder, "given");

@@ -1,4 +1,4 @@
-"""What the tests of compaction share: a cleaning in this process, and what a log holds."""
+"""Helpers for the compaction tests: run a cleaning in this process, and read the contents of a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def clean(
     filesystem: Filesystem | None = None,
     dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES,
 ) -> int:
-    """Clean what is dirty, swap it in, and return the offset up to which the log is clean."""
+    """Clean the dirty part, swap in the cleaned segments, and return the offset up to which the log is
+    clean.
+    """
     dirty = log_cleaning.find_dirty_part(
         log, cleaned_up_to, log.last_stable_offset(log.log_end_offset), now_ms
     )
@@ -43,23 +45,23 @@ def clean(
         else:
             assert isinstance(step, CleaningDone)
             return step.end_offset
-    raise AssertionError("the job did not say that it is done")
+    raise AssertionError("the job ended without CleaningDone")
 
 
 def clean_all(log: Log, now_ms: int, *, dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES) -> None:
-    """Clean from the log start until nothing is dirty."""
+    """Clean from the log start offset until the log is clean."""
     upper_bound = log_cleaning.find_dirty_part(
         log, None, log.last_stable_offset(log.log_end_offset), now_ms
     ).upper_bound
     cleaned_up_to = log.log_start_offset
     while cleaned_up_to < upper_bound:
         reached = clean(log, cleaned_up_to, now_ms, dedupe_buffer_bytes=dedupe_buffer_bytes)
-        assert reached > cleaned_up_to, "the cleaning does not get on"
+        assert reached > cleaned_up_to, "the cleaning made no progress"
         cleaned_up_to = reached
 
 
 def batches(log: Log) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Every batch as a consumer from the start gets it."""
+    """Yield every batch of the log, as a consumer that starts at the log start offset receives them."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         part = log.read(offset, 3_000)
@@ -75,5 +77,5 @@ def batches(log: Log) -> Iterator[tuple[BatchHeader, bytes]]:
 
 
 def records(log: Log) -> list[Record]:
-    """Every record of a client, in order."""
+    """Return all data records of the log, in offset order."""
     return [record for header, data in batches(log) if not header.is_control for record in iter_records(data)]

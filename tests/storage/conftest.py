@@ -1,4 +1,4 @@
-"""What the tests of the record formats share: Kafka's own record classes, and what producers send."""
+"""Fixtures for the tests of record formats: Apache Kafka's record classes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ from tests.storage.record_oracle import RecordOracle
 
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordOracle]:
-    """Kafka 3.9.1's record classes."""
     with RecordOracle(tmp_path_factory.mktemp("record-oracle")) as running:
         yield running

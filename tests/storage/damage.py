@@ -1,4 +1,4 @@
-"""Damage to bytes, of the kinds that lengths and flags in them must survive."""
+"""Corruption of serialized bytes, for tests of parsers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import random
 
 
 def damage(body: bytes, kind: str, position: int, chance: random.Random) -> bytes:
-    """The bytes with one thing done at `position`, or `body` itself for a kind that is not of the bytes."""
+    """Return `body` with one change of this kind at `position`. Return `body` unchanged for an unknown
+    kind.
+    """
     damaged = bytearray(body)
     if kind == "byte":
         damaged[position] = chance.choice([0, 1, 2, 127, 128, 255, chance.randrange(256)])

@@ -1,4 +1,4 @@
-"""What the tests of logs share: a clock to turn, logs in a temporary or simulated folder, batches."""
+"""Helpers for the log tests: a manual clock, logs in a temporary or simulated directory, and batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_MS = 1_700_000_000_000
 
 
 class Clock:
-    """Time that a test turns by hand."""
+    """A clock that only the test advances."""
 
     def __init__(self) -> None:
         self.ms = START_MS
@@ -32,7 +32,7 @@ class Clock:
 
 
 class Harness:
-    """LogDirs over one or more folders, opened again as often as a test likes."""
+    """LogDirs over one or more directories; they can be reopened any number of times."""
 
     def __init__(
         self, *directories: Path | str, config: LogConfig | None = None, filesystem: Filesystem | None = None
@@ -46,7 +46,7 @@ class Harness:
         self.dirs = self.reopen()
 
     def reopen(self, *, broker_id: int = 1) -> LogDirs:
-        """New LogDirs on the same folders, loaded."""
+        """Load new LogDirs from the same directories."""
         self.dirs = LogDirs(
             self.directories,
             broker_id=broker_id,
@@ -61,12 +61,12 @@ class Harness:
         return self.dirs
 
     def crash(self) -> None:
-        """Forget the open logs as kill -9 does, and recover."""
+        """Drop the open logs without closing them, as kill -9 does, and recover."""
         self.dirs.unlock()
         self.reopen()
 
     def log(self, topic: str = "t", partition: int = 0) -> Log:
-        """The log, created when it is not there."""
+        """Return the log, creating it if it is missing."""
         return self.dirs.create(topic, partition, TOPIC_ID)
 
 
@@ -80,7 +80,7 @@ def batch(
     transactional: bool = False,
     compression: CompressionType = CompressionType.NONE,
 ) -> memoryview:
-    """A producer's batch of `count` records in a buffer of its own."""
+    """Return a producer's batch of `count` records in a new buffer."""
     records = [
         Record(timestamp=timestamp, value=b"v" * size_bytes) for timestamp in timestamps or [START_MS] * count
     ]
@@ -110,7 +110,7 @@ def offsets(
     *,
     min_one_batch: bool = True,
 ) -> list[int]:
-    """Base offsets of the batches that one read gives."""
+    """Return the base offsets of the batches in one read."""
     part = log.read(offset, max_bytes, upper_bound=upper_bound, min_one_batch=min_one_batch)
     if part is None:
         return []
@@ -121,5 +121,5 @@ def offsets(
         header = read_header(data, position)
         found.append(header.base_offset)
         position += header.size_bytes
-    assert position == len(data), "a batch is cut"
+    assert position == len(data), "the read returned an incomplete batch"
     return found

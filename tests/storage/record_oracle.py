@@ -1,4 +1,4 @@
-"""Asks Kafka's own record classes, in a JVM that lives for a test session (RecordOracle.java)."""
+"""Access to Apache Kafka's record classes, in a JVM that runs for the test session (RecordOracle.java)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SOURCE = Path(__file__).with_name("RecordOracle.java")
 
 
 class Verdict(NamedTuple):
-    """Kafka's error code for a batch, 0 when it would be appended, and its words."""
+    """Kafka's error code for a batch (0 if it would be appended) and error message."""
 
     code: int
     text: str
 
 
 class RecordOracle:
-    """Kafka `release`'s record classes; a context manager that ends its JVM."""
+    """The record classes of Kafka `release`. A context manager that stops its JVM on exit."""
 
     def __init__(self, folder: Path, release: str = "3.9.1") -> None:
         jars = class_path(release)
@@ -72,7 +72,7 @@ class RecordOracle:
         producer_epoch: int = -1,
         base_sequence: int = -1,
     ) -> bytes:
-        """The bytes that Kafka's MemoryRecordsBuilder makes of `records`."""
+        """Serialize `records` with Kafka's MemoryRecordsBuilder."""
         head = struct.pack(
             ">bbbqqqhii",
             magic,
@@ -88,14 +88,18 @@ class RecordOracle:
         return self._ask(b"B", head + b"".join(map(_pack_record, records)))
 
     def read(self, data: bytes) -> list[Record]:
-        """All records that Kafka finds in batches of any format, each batch's CRC checked."""
+        """Return all records that Kafka reads from batches of any format; Kafka checks the CRC of each
+        batch.
+        """
         return [_parse_line(line) for line in self._ask(b"L", data).decode().splitlines()]
 
     def down_convert(self, data: bytes, magic: int, first_offset: int = 0) -> bytes:
         return self._ask(b"D", struct.pack(">bq", magic, first_offset) + data)
 
     def rewrite_snapshot(self, snapshot: bytes) -> bytes:
-        """A producer snapshot as Kafka writes it after having read it; AssertionError when it cannot."""
+        """Have Kafka read a producer snapshot, and return it as Kafka writes it. Raises AssertionError if
+        Kafka cannot read it.
+        """
         return self._ask(b"S", snapshot)
 
     def validate(
@@ -108,7 +112,7 @@ class RecordOracle:
         before_max_ms: int = 2**63 - 1,
         after_max_ms: int = 2**63 - 1,
     ) -> Verdict:
-        """What a Kafka leader says of what a client sent for one partition."""
+        """Validate one partition's Produce data as a Kafka leader does."""
         head = struct.pack(">hbbqq", produce_version, compact, timestamp_type, before_max_ms, after_max_ms)
         code, _, text = self._ask(b"V", head + data).decode(errors="replace").partition(" ")
         return Verdict(int(code), text)

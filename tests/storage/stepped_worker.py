@@ -1,5 +1,6 @@
-"""A worker of a log directory whose every step a test takes, so that a loop and a disk can be interleaved in
-any way."""
+"""A directory worker that runs only when the test steps it, to interleave the event loop and the disk in any
+order.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from kafka_compat.storage.directories.directory_worker import Done, Job
 
 
 class SteppedWorker:
-    """Does nothing by itself: `step` does the next piece of work, `hear` tells the loop what was done."""
+    """A worker without a thread: `step` runs the next part of a job, and `hear` delivers one result to the
+    event loop.
+    """
 
     def __init__(self) -> None:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
@@ -28,7 +31,7 @@ class SteppedWorker:
         self.drain()
 
     def step(self) -> bool:
-        """Up to the end of a job or its next yield; False when there is nothing to do."""
+        """Run until a job ends or yields. Return False if the queue is empty."""
         if self._urgent:
             job, done = self._urgent.popleft()
         elif self._under_way is not None:
@@ -67,13 +70,13 @@ class SteppedWorker:
             self.hand_back(lambda: done(error))
 
     def hear(self) -> bool:
-        """One turn of the loop: the oldest of what was handed back; False when there is nothing."""
+        """Run one event loop iteration, which delivers the oldest result. Return False if there is none."""
         if not self._heard:
             return False
         self._heard.popleft()()
         return True
 
     def drain(self) -> None:
-        """Until there is nothing left to do or to hear."""
+        """Run until no jobs and no results are left."""
         while self.step() or self.hear():
             pass

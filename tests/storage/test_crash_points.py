@@ -1,5 +1,5 @@
-"""What is deleted, truncated or cut at its start, with the process killed, or the power lost, at every single
-I/O step of it: see the rules in `log_directory`.
+"""Deletion, truncation and log start offset changes, with a kill or a power loss at each I/O step. The rules
+are in `log_directory`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tests.storage.stepped_worker import SteppedWorker
 KEY = ("t", 0)
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 TEARS = 4
-"""How often the power is lost at each step: what survives of the unsynced is a matter of chance."""
+"""Number of power losses at each step. Which of the unsynced data survives is random."""
 
 
 @dataclass
 class World:
-    """One directory, its worker taken step by step; `disk` counts the steps."""
+    """One log directory whose worker is run step by step; `disk` counts the I/O steps."""
 
     disk: SimulatedFilesystem
     clock: Clock = field(default_factory=Clock)
@@ -61,7 +61,9 @@ class World:
         return done
 
     def fill(self, topic_id: UUID, batches: int) -> None:
-        """A log with a past: flushed, compacted, its start moved, all of it noted."""
+        """Create a log that has been flushed, compacted, and checkpointed, with an advanced log start
+        offset.
+        """
         log = self.dirs.create(*KEY, topic_id)
         for _ in range(batches):
             append(log, batch(10))
@@ -80,8 +82,10 @@ def at_every_step(
     script: Callable[[World], None],
     check: Callable[[World, set[str]], None],
 ) -> int:
-    """Run `script` again and again, with the end at one step later each time, until it comes to its end; how
-    many steps it has. `check` gets what a start finds, and what was acknowledged before.
+    """Run `script` repeatedly, with a crash one I/O step later each time, until it completes. Return its
+    number of steps.
+
+    Each time, pass the recovered world and the acknowledged operations to `check`.
     """
     for step in range(1, 1000):
         for tear in range(TEARS + 1):
@@ -105,7 +109,7 @@ def at_every_step(
             found.dirs.close()
         if ended:
             return step - 1
-    raise AssertionError("it never ends")
+    raise AssertionError("the script never completed")
 
 
 def delete_and_create_again(world: World) -> None:
@@ -131,7 +135,7 @@ def check_deletion(world: World, acknowledged: set[str]) -> None:
         assert world.log.log_end_offset == 20
     log = world.dirs.logs.get(KEY)
     if log is not None and log.topic_id == FIRST:
-        # The one of before, with what was noted of it, or less.
+        # The deleted topic's log is found again, with its checkpoint entries or some of them.
         assert "deleted" not in acknowledged
         assert log.log_end_offset == 100
         assert offsets(log, 90) == [90]
@@ -157,7 +161,7 @@ def truncate_and_append(world: World) -> None:
     assert log.log_end_offset == 40
     assert offsets(log, 30, upper_bound=40) == [30]
     assert log.is_settling
-    # A flush that comes first, as urgent ones do, finds nothing that it may touch.
+    # An urgent flush runs before the truncation. It must not flush the segments that are being truncated.
     log.disk.worker.submit(log.flush, world.acknowledge("overtook"), urgent=True)
     log.truncations.when_none(lambda: world.acknowledged.add("cut"))
     while log.is_settling:
@@ -173,7 +177,7 @@ def check_truncation(world: World, acknowledged: set[str]) -> None:
     assert log.log_start_offset == 30
     assert offsets(log, 30)[0] == 30
     epochs = [log.leader_epochs.epoch_for(offset) for offset in range(40, log.log_end_offset, 5)]
-    assert len(set(epochs)) <= 1, "records from before and after the truncation"
+    assert len(set(epochs)) <= 1, "found records from before and after the truncation"
     if "cut" in acknowledged:
         assert set(epochs) <= {1}
     if "flushed" in acknowledged:
@@ -290,7 +294,7 @@ def test_a_shutdown_right_after_a_truncation_is_clean() -> None:
     append(world.log, batch(10))
     world.log.truncate_to(105)
     while world.worker.step():
-        """All is on disk, and the loop has not heard of it."""
+        """The truncation is complete on disk; the event loop has not received the result."""
     assert world.log.is_settling
     world.dirs.close()
     found = World(disk.after_crash())

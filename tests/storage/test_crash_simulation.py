@@ -1,20 +1,20 @@
-"""The log store on a disk that loses whatever POSIX lets it lose, crashed at thousands of different I/O
-steps.
+"""The log store on a simulated disk that loses all data that POSIX allows it to lose, with crashes at
+thousands of different I/O steps.
 
-A random workload (idempotent appends, flushes, rolls, retention, DeleteRecords, truncation, topics made and
-dropped, checkpoints, clean restarts, a disk that is full for a while) runs against a model until the power
-goes, or the process is killed. The worker of the directory lags behind the loop by any number of steps. A
-full disk must refuse and change nothing. What must hold for the log found afterwards:
+A random workload runs against a model until the power fails or the process is killed. It consists of
+idempotent appends, flushes, rolls, retention, DeleteRecords, truncation, creation and deletion of topics,
+checkpoints, clean restarts, and periods with a full disk. The directory worker lags behind the event loop by
+any number of steps. A full disk must reject writes and change nothing. The recovered log must satisfy the
+following:
 
-- every record that a flush covered is there, which with flush.messages=1 is every acknowledged one;
-- the log is a clean prefix of what was appended: no gap, no phantom, no byte changed, also when the power
-goes again
-  during the recovery;
-- recovering a second time finds exactly the same and cuts nothing;
-- a producer that retries its last batch is told that it is a duplicate, and may go on with the next;
-- leader epochs and look-ups by offset and time agree with the records;
-- what was told to be deleted stays deleted: records by DeleteRecords, and topics; nothing that was noted of a
-  topic counts for another of its name.
+- It contains every flushed record. With flush.messages=1, these are all acknowledged records.
+- It is a prefix of the appended batches, without gaps, extra or changed bytes, also if the power fails again
+  during recovery.
+- A second recovery finds the same log and truncates nothing.
+- If a producer retries its last batch, the batch is recognized as a duplicate, and the producer can continue.
+- Leader epochs and lookups by offset and time match the records.
+- Deleted topics and records deleted by DeleteRecords stay deleted. Checkpoint entries for a topic never apply
+  to a later topic with the same name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Key = tuple[str, int]
 
 @dataclass
 class Batch:
-    """An appended batch, as it stands in the log."""
+    """An appended batch, as stored in the log."""
 
     first_offset: int
     last_offset: int
@@ -61,28 +61,28 @@ class Batch:
 
 @dataclass
 class Partition:
-    """What the model knows of one partition."""
+    """The model of one partition."""
 
     topic_id: UUID
     batches: list[Batch] = field(default_factory=list)
     flushed_end: int = -1
-    """Offset up to which everything must survive; -1 while not even the partition must."""
+    """Records below this offset must survive a crash. With -1, even the partition may be missing."""
     start: int = 0
-    """Records below may be gone."""
+    """Records below this offset may be deleted."""
     deleted_below: int = 0
-    """The greatest start so far: should records below come back, their leader epoch is not known any more."""
+    """The highest log start offset so far. If records below it reappear, their leader epoch is unknown."""
     may_be_gone: bool = False
-    """It is being dropped."""
+    """The partition is being deleted."""
     uncut: tuple[list[Batch], int] | None = None
-    """What it held before a truncation that is not on disk yet, and its start: a crash may bring it back."""
+    """Batches and log start offset before a truncation that is not yet on disk: a crash may restore them."""
     acknowledged_start: int = 0
-    """Up to where records were told to be deleted."""
+    """Log start offset of the last acknowledged DeleteRecords."""
     high_watermark: int = 0
-    """The greatest that was noted."""
+    """The highest checkpointed high watermark."""
 
 
 class Workload:
-    """The log store under test beside the model of what it must keep."""
+    """The log store under test, and the model of the data that it must keep."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -92,9 +92,11 @@ class Workload:
         self.disk.sync_directory("/")
         self.partitions: dict[Key, Partition] = {}
         self.abandoned: dict[Key, Partition] = {}
-        """Not made for want of space; a crash may bring back the empty folder."""
+        """Partitions whose creation failed because the disk was full. A crash may restore the empty
+        directory.
+        """
         self.dropping: dict[Key, Partition] = {}
-        """Dropped, and not told to be."""
+        """Partitions whose deletion is not yet acknowledged."""
         self.lags = self.random.random() < 0.7
         self.worker: SteppedWorker | None = None
         self.leader_epoch = 0
@@ -130,7 +132,7 @@ class Workload:
         return self.worker
 
     def lag(self) -> None:
-        """Let the worker do something, and the loop hear of some of it."""
+        """Let the worker run some steps, and deliver some of its results to the event loop."""
         if self.worker is not None:
             for _ in range(self.random.choice((0, 0, 1, 1, 2, 5, 30))):
                 self.worker.step() if self.random.random() < 0.6 else self.worker.hear()
@@ -139,10 +141,8 @@ class Workload:
         if self.worker is not None:
             self.worker.drain()
 
-    # --- the workload
-
     def run_until_crash(self, steps_max: int) -> None:
-        """Work until the power goes, after `steps_max` I/O steps at the latest."""
+        """Run the workload until the crash, for at most `steps_max` I/O steps."""
         self.disk.crash_at = self.disk.steps + self.random.randint(1, steps_max)
         try:
             self.load()
@@ -170,7 +170,7 @@ class Workload:
         try:
             action(key)
         except DiskFull:
-            # Whatever was refused, all is as before, and goes on once there is space.
+            # A rejected operation changes nothing and succeeds once space is available.
             assert not self.dirs.offline
             self.disk.room_bytes = None
             self.check_all()
@@ -213,7 +213,8 @@ class Workload:
             ]
             content = memoryview(bytearray(self.build(producer_id, sequence, timestamps)))
             batch = Batch(-1, -1, b"", producer_id, sequence, self.leader_epoch, timestamps)
-            # In the model before it is in the log: a crash in the middle may keep it or not.
+            # Add the batch to the model first: after a crash during the append, the log may or may not
+            # contain it.
             batch.first_offset = log.log_end_offset
             batch.last_offset = batch.first_offset + len(timestamps) - 1
             stamped = bytearray(content)
@@ -241,7 +242,8 @@ class Workload:
         for batch in reversed(partition.batches):
             if batch.producer_id == producer_id:
                 return batch.sequence + len(batch.timestamps)
-        # Its records are deleted, or it wrote none here: the log may remember, and need not.
+        # The producer's records are deleted, or it has not written to this partition: its entry may or may
+        # not exist.
         entry = log.producers.entries.get(producer_id)
         return entry.last_sequence + 1 if entry is not None else 0
 
@@ -262,7 +264,8 @@ class Workload:
         if self.config.retention_bytes < 0:
             return
         before = partition.start
-        # What may go is known only afterwards; a crash in the middle is allowed the same.
+        # The retained part is known only after the call. After a crash during the call, any log start offset
+        # is valid.
         partition.start = log.log_end_offset
         try:
             log.apply_retention(self.disk.now_ms, high_watermark=log.log_end_offset)
@@ -275,7 +278,7 @@ class Workload:
         offset = self.random.randint(log.log_start_offset, log.log_end_offset)
         partition.start = max(partition.start, offset)
         if partition.uncut is not None:
-            # A log that comes back uncut comes back with this start, whatever is cut later.
+            # If the log is recovered untruncated, it has this start offset, regardless of later truncations.
             batches, start = partition.uncut
             partition.uncut = batches, max(start, offset)
         log.advance_log_start_offset(offset)
@@ -325,7 +328,7 @@ class Workload:
 
     @staticmethod
     def cut(partition: Partition) -> None:
-        # Of a log that is dropped the files are not cut any more.
+        # The files of a deleted log are no longer truncated.
         if not partition.may_be_gone:
             partition.uncut = None
 
@@ -361,10 +364,8 @@ class Workload:
         self.load()
         self.check_all()
 
-    # --- after the crash
-
     def power_returns(self) -> None:
-        """Recover, with the power going again now and then, and check everything twice."""
+        """Recover, with occasional power losses during recovery, and check all logs twice."""
         self.disk = self.disk.after_crash() if self.random.random() < 0.7 else self.disk.after_kill()
         while self.random.random() < 0.3:
             self.disk.crash_at = self.random.randint(1, 60)
@@ -395,11 +396,11 @@ class Workload:
         )
 
     def adopt_and_check(self) -> None:
-        """Check what was found against the model, then let the model go on from there."""
+        """Compare the recovered logs with the model, and continue with the recovered state as the model."""
         self.partitions = self.abandoned | self.dropping | self.partitions
         self.abandoned, self.dropping = {}, {}
         for key in self.dirs.logs.keys() - self.partitions.keys():
-            raise AssertionError(f"{key} was dropped and came back")
+            raise AssertionError(f"{key} was deleted and exists again")
         for key, partition in list(self.partitions.items()):
             log = self.dirs.logs.get(key)
             if log is None:
@@ -410,7 +411,7 @@ class Workload:
                 assert log.topic_id == partition.topic_id
                 assert log.log_end_offset >= partition.flushed_end, "acknowledged records are lost"
             noted = self.noted_high_watermarks.get(key, 0)
-            assert noted <= partition.high_watermark, "the high watermark of another log"
+            assert noted <= partition.high_watermark, "the high watermark of a different log"
             partition.high_watermark = noted
             log.assign_topic_id(partition.topic_id)
             log.flush()
@@ -423,16 +424,20 @@ class Workload:
             expected = [batch for batch in partition.batches if batch.last_offset < log.log_end_offset]
             if found:
                 expected = expected[len(expected) - len(found) :]
-                assert [batch.content for batch in expected] == found, "not a clean prefix"
+                assert [batch.content for batch in expected] == found, (
+                    "the log is not a prefix of the appended batches"
+                )
                 assert expected[0].first_offset <= max(partition.start, log.log_start_offset)
                 partition.batches = expected
             else:
-                assert all(batch.last_offset < partition.start for batch in expected), "records are lost"
+                assert all(batch.last_offset < partition.start for batch in expected), (
+                    "flushed records are lost"
+                )
                 partition.batches = []
             partition.deleted_below = max(partition.deleted_below, partition.start)
             partition.start = log.log_start_offset
             partition.may_be_gone = False
-            # All that was recovered is durable: the next crash must not take it.
+            # Recovered records are durable: the next crash must not lose them.
             partition.flushed_end = log.log_end_offset
         self.check_all()
 
@@ -467,7 +472,7 @@ class Workload:
         assert part.read() == batch.content
 
     def check_producers(self) -> None:
-        """Each producer's newest batch is known, so that its retry is no second copy."""
+        """Check that each producer's last batch is known, so that a retry of it is not appended twice."""
         for key, partition in self.partitions.items():
             log = self.dirs.logs[key]
             for producer_id in PRODUCER_IDS:
@@ -484,12 +489,12 @@ class Workload:
 
 
 def contents(log: Log) -> list[bytes]:
-    """The batches from the log start to the end, as they are read."""
+    """Return the batches from the log start offset to the end, as fetches return them."""
     found = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         part = log.read(offset, 3_000)
-        assert part is not None, "a hole in the log"
+        assert part is not None, "the log has a gap"
         data = part.read()
         position = 0
         while position < len(data):

@@ -1,4 +1,4 @@
-"""The real file system layer: appends, reserved space, atomic replacement, locks."""
+"""The real file system layer: appends, preallocation, atomic replacement, and locks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_descriptor_is_closed_when_its_last_user_releases_it(tmp_path: Path) -
         os.fstat(fd)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="fallocate is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fallocate, which only Linux has")
 def test_reserving_space_keeps_the_file_size_and_truncation_frees_it(tmp_path: Path) -> None:
     file = RealFilesystem().create(f"{tmp_path}/a")
     file.write(b"x" * 1000)
@@ -59,7 +59,7 @@ def test_reserving_space_keeps_the_file_size_and_truncation_frees_it(tmp_path: P
     status = os.stat(f"{tmp_path}/a")
     assert status.st_size == file.size() == 1000
     if status.st_blocks * 512 < 32 * MIB:
-        pytest.skip("this file system reserves nothing")
+        pytest.skip("this file system does not preallocate")
     file.write(b"y" * 1000)
     file.truncate(2000)
     status = os.stat(f"{tmp_path}/a")
@@ -82,7 +82,7 @@ def test_a_lock_excludes_other_users_in_and_outside_the_process(tmp_path: Path) 
     held = filesystem.lock(path)
     assert held is not None
     assert filesystem.lock(path) is None
-    # The lock of java.nio, which genuine Kafka takes, is POSIX's.
+    # Apache Kafka locks files with java.nio, which uses POSIX locks.
     script = (
         "import fcntl, sys\n"
         "file = open(sys.argv[1], 'r+')\n"

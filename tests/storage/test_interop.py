@@ -1,6 +1,6 @@
-"""Data folders between this log store and genuine Kafka 3.9.1: Kafka's own dump tool reads our files, a
-folder that Kafka wrote opens here after a clean stop and after kill -9, and Kafka goes on with a folder that
-we wrote to.
+"""Log directories shared with Apache Kafka 3.9.1: Kafka's dump tool reads the files written here, directories
+written by Kafka are opened here after a clean shutdown and after kill -9, and Kafka continues on directories
+written here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def open_dirs(directory: Path, config: LogConfig = SMALL_SEGMENTS) -> LogDirs:
 
 
 def append(log: Log, values: list[bytes], **batch: int | bool) -> int:
-    """Append one batch of these values; its first offset."""
+    """Append one batch with these values, and return its first offset."""
     now_ms = SystemClock().now_ms()
     records = [
         Record(timestamp=now_ms - 37 * (index % 5), key=b"k%d" % index, value=value, headers=[("h", b"1")])
@@ -62,7 +62,7 @@ def append(log: Log, values: list[bytes], **batch: int | bool) -> int:
 
 
 def values_of(log: Log) -> dict[int, bytes | None]:
-    """Offset → value of every record but control records."""
+    """Map each offset to its value, without control records."""
     values = {}
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -80,8 +80,8 @@ def values_of(log: Log) -> dict[int, bytes | None]:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """A folder of ours, cleanly closed: every codec, idempotent batches, a committed and an aborted
-    transaction.
+    """Write and cleanly close a log directory with every codec, idempotent batches, and a committed and an
+    aborted transaction.
     """
     dirs = open_dirs(tmp_path / "data")
     log = dirs.create("t", 0, uuid4())
@@ -106,7 +106,9 @@ def written(tmp_path: Path) -> Path:
 
 
 def dump(files: list[Path], *options: str) -> str:
-    """The output of DumpLogSegments, of which none may complain."""
+    """Run DumpLogSegments on the files, and return its output. Raises AssertionError if it reports a
+    problem.
+    """
     output = java.run(
         "kafka.tools.DumpLogSegments", "--files", ",".join(map(str, files)), *options, timeout_s=120
     ).stdout
@@ -135,7 +137,7 @@ def test_kafkas_dump_tool_reads_all_our_files(written: Path) -> None:
 
 
 class Cluster:
-    """A genuine broker whose topics keep small segments, and clients for it."""
+    """An Apache Kafka broker whose topics have small segments, and clients for it."""
 
     def __init__(self, directory: Path) -> None:
         self.broker = GenuineKafka(
@@ -149,7 +151,9 @@ class Cluster:
         self.broker.start()
 
     def produce(self, count: int) -> dict[int, bytes]:
-        """Idempotent records of every codec, an aborted transaction among them; offset → value."""
+        """Produce idempotent records with every codec, and an aborted transaction. Map each offset to its
+        value.
+        """
         found: dict[int, bytes] = {}
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -181,7 +185,7 @@ class Cluster:
         return found
 
     def consume(self, count: int, isolation: str) -> dict[int, bytes]:
-        """That many records from the start; offset → value."""
+        """Consume `count` records from the start. Map each offset to its value."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.broker.address,
@@ -215,10 +219,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_log_directories_are_interchangeable_with_genuine_kafka(cluster: Cluster) -> None:
     sent = cluster.produce(1_000)
     broker = cluster.broker
-    # The broker only: its ZooKeeper holds the topic.
+    # Stop only the broker, because its ZooKeeper stores the topic.
     assert broker.process.stop() in (0, 143)
 
-    # Cleanly stopped: nothing is scanned.
+    # After a clean shutdown, no log is scanned.
     config = LogConfig(segment_bytes=30_000, index_interval_bytes=1_000)
     dirs = open_dirs(broker.log_dir, config)
     log = dirs.logs["t", 0]
@@ -232,7 +236,7 @@ def test_log_directories_are_interchangeable_with_genuine_kafka(cluster: Cluster
     middle = sorted(sent)[len(sent) // 2]
     assert log.read(middle, 1) is not None
 
-    # Ours is what the last record of a genuine idempotent producer said: its retry is recognised.
+    # The sequence numbers of Kafka's idempotent producer are kept: its retry is recognized as a duplicate.
     (entry, *_) = log.producers.entries.values()
     assert entry.last_sequence >= 0
 
@@ -242,7 +246,7 @@ def test_log_directories_are_interchangeable_with_genuine_kafka(cluster: Cluster
     expected = values_of(log)
     dirs.close({key: log.log_end_offset for key, log in dirs.logs.items()})
 
-    # Kafka opens it, reads everything, and appends.
+    # Kafka opens the log, reads all records, and appends.
     broker.start()
     more = cluster.produce(100)
     expected.update(more)
@@ -255,7 +259,7 @@ def test_log_directories_are_interchangeable_with_genuine_kafka(cluster: Cluster
     ]
     assert errors == []
 
-    # Killed, with indexes that Kafka had preallocated: recovered here, with every record.
+    # After a kill, with indexes preallocated by Kafka, every record is recovered.
     broker.kill()
     indexes = sorted((broker.log_dir / "t-0").glob("*.index"))
     assert indexes[-1].stat().st_size >= 10 * 1024 * 1024 // 2

@@ -9,8 +9,8 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * WordCount ADDRESS DIRECTORY: Kafka's own example, from `lines` to `counts`, exactly once. Every new count of
- * a word is a record. It says `running`, and ends when its standard input does.
+ * WordCount ADDRESS DIRECTORY: Kafka's own example, from `lines` to `counts`, with exactly-once semantics. Every new
+ * count of a word is a record. It prints `running`, and exits at the end of its standard input.
  */
 public class WordCount {
     public static void main(String[] arguments) throws Exception {
@@ -41,7 +41,7 @@ public class WordCount {
         streams.setStateListener((now, before) -> System.out.println(now.name().toLowerCase()));
         streams.start();
         while (System.in.read() >= 0) {
-            // Until the test closes it.
+            // Wait until the test closes the input.
         }
         streams.close(Duration.ofSeconds(20));
     }

@@ -1,5 +1,5 @@
-"""Kafka Streams counts words with exactly_once_v2 while the broker is killed: the counts of each word are
-1, 2, 3, … without a gap or a repetition.
+"""Kafka Streams counts words with exactly_once_v2 while the broker is killed: the counts of each word are 1,
+2, 3, … without gaps or repetitions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def counts(address: str) -> dict[str, list[int]]:
-    """What a read_committed reader finds in `counts`, by word and in order."""
+    """Return the values of `counts` by word and in order, read with read_committed."""
     consumer = new_consumer(address, "reader")
     found: dict[str, list[int]] = defaultdict(list)
     ended: set[int] = set()
@@ -44,7 +44,7 @@ def counts(address: str) -> dict[str, list[int]]:
 
 
 def counted(consumer: Consumer) -> int:
-    """Records in `counts` so far, markers and aborted ones included."""
+    """Return the number of records in `counts`, including markers and aborted records."""
     return sum(
         consumer.get_watermark_offsets(TopicPartition("counts", index), 5)[1] for index in range(PARTITIONS)
     )
@@ -100,4 +100,4 @@ def test_word_count_is_correct_with_exactly_once_v2(
         finally:
             streams.kill()
     assert found == {word: list(range(1, count + 1)) for word, count in expected.items()}
-    print(f"{version}: {expected.total()} words, {kills} kills, {everything} records with what was aborted")
+    print(f"{version}: {expected.total()} words, {kills} kills, {everything} records including aborted ones")

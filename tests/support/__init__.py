@@ -1,1 +1,1 @@
-"""What the tests and the benchmark share: Kafka's jars, servers as processes, Kafka's own tools."""
+"""Code shared by tests and benchmarks: Kafka's jars, servers as processes, and Kafka's own tools."""

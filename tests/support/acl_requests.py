@@ -1,4 +1,4 @@
-"""Requests about ACLs, and the codes of the enumerations in them."""
+"""Requests about ACLs, and the codes of their enumerations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ DENY, ALLOW = 2, 3
 
 
 def acl(name: str, **fields: object) -> Plain:
-    """ALLOW READ on a literal topic for User:ann from everywhere, but for the fields given."""
+    """Return an ACL that allows READ on a literal topic for User:ann from all hosts, with the given fields
+    changed.
+    """
     return {
         "resource_type": TOPIC,
         "resource_name": name,
@@ -31,7 +33,7 @@ def acl(name: str, **fields: object) -> Plain:
 
 
 def taking(**fields: object) -> Plain:
-    """A filter that takes everything, but for the fields given."""
+    """Return a filter that matches everything, with the given fields changed."""
     return {
         "resource_type_filter": ANY,
         "resource_name_filter": None,

@@ -1,12 +1,12 @@
-"""A client beside an attack: it asks for ApiVersions every 20 ms and remembers how long each answer took.
+"""A client that sends ApiVersions every 20 ms during an attack, and records the latencies.
 
     with Bystander(broker.port, broker.pid) as bystander:
         attack()
     assert bystander.worst_ms < 250
 
-It runs in a process of its own, so that neither the attack nor the test takes its time. The time in which the
-broker's thread, or the bystander, was ready to run and had to wait for a processor does not count: other work
-on the machine took it. Linux keeps that time for each thread (/proc/…/schedstat, the second number).
+It runs in a separate process, so that neither the attack nor the test delays it. Latencies exclude the time
+in which the broker's thread or the bystander was ready to run but waited for a processor, because other load
+on the machine causes it. Linux reports that time for each thread (/proc/…/schedstat, the second number).
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ _QUESTION = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
 class Bystander:
-    """Watches the broker at 127.0.0.1:`port` from `__enter__` to `__exit__`; the figures are there then.
+    """Measures the broker at 127.0.0.1:`port` from `__enter__` to `__exit__`. The results are available
+    afterwards.
 
-    `pid` is the broker's process, whose main thread serves; 0 when it is not known.
+    `pid` is the broker's process, whose main thread serves requests, or 0 if it is not known.
     """
 
     def __init__(self, port: int, pid: int = 0, interval_ms: int = INTERVAL_MS) -> None:
         self._line = [sys.executable, __file__, str(port), str(pid), str(interval_ms)]
         self._process: subprocess.Popen[str] | None = None
         self.latencies_ms: list[float] = []
-        """Of every question, in order, without the time of waiting for a processor."""
+        """The latency of every request in order, excluding processor waits."""
         self.worst_wall_ms = 0.0
-        """The longest with it."""
+        """The highest latency, including processor waits."""
         self.trouble = ""
-        """Why it ended early: its connection broke."""
+        """The reason why the measurement ended early: the connection was closed."""
 
     @property
     def worst_ms(self) -> float:
-        """The longest that an answer took; infinite when the connection broke."""
+        """The highest latency, or infinity if the connection was closed."""
         return float("inf") if self.trouble else max(self.latencies_ms, default=float("inf"))
 
     def __enter__(self) -> Bystander:
         self._process = subprocess.Popen(self._line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "watching\n", "the bystander got no answer at all"
+        assert self._process.stdout.readline() == "watching\n", "the bystander received no response"
         return self
 
     def __exit__(
@@ -65,7 +66,7 @@ class Bystander:
 
 
 def ask(connection: socket.socket) -> None:
-    """Ask for ApiVersions and wait for the answer; OSError when the broker is gone."""
+    """Send ApiVersions, and wait for the response. Raises OSError if the connection is closed."""
     connection.sendall(_QUESTION)
     answer = b""
     while len(answer) < 4 or len(answer) < 4 + struct.unpack_from(">i", answer)[0]:
@@ -76,7 +77,7 @@ def ask(connection: socket.socket) -> None:
 
 
 def _waited_s(pid: int) -> float:
-    """How long the main thread of the process has waited for a processor since it began."""
+    """Return the total time that the process's main thread has waited for a processor."""
     try:
         with open(f"/proc/{pid}/task/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
@@ -85,7 +86,9 @@ def _waited_s(pid: int) -> float:
 
 
 def measure(connection: socket.socket, pid: int) -> tuple[float, float]:
-    """Ask once; how many ms that took, without the waiting of process `pid` for a processor, and with it."""
+    """Send one request, and return its latency in ms, excluding and including the time that process `pid`
+    waited for a processor.
+    """
     own_pid = os.getpid()
     waited_before_s = _waited_s(pid) + _waited_s(own_pid)
     begun_s = time.monotonic()
@@ -105,7 +108,7 @@ def _watch(port: int, pid: int, interval_s: float) -> None:
             ask(connection)
             print("watching", flush=True)
             stopping = False
-            # Asks once more after it was told to stop: what is stalled then counts too.
+            # Send one more request after the signal to stop, so that a stall at the end counts too.
             while not stopping:
                 stopping = bool(select.select([sys.stdin], [], [], interval_s)[0])
                 latency_ms, wall_ms = measure(connection, pid)

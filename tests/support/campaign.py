@@ -1,4 +1,4 @@
-"""Long campaigns: the full counts of the acceptance runs, where the everyday suite takes a sample."""
+"""Campaigns: acceptance runs with full counts. Normal runs use samples."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ VARIABLE = "KAFKA_COMPAT_CAMPAIGN"
 
 
 def enabled() -> bool:
-    """Whether this run is a campaign (`pytest --campaign` or KAFKA_COMPAT_CAMPAIGN=1)."""
+    """Return whether this run is a campaign (`pytest --campaign` or KAFKA_COMPAT_CAMPAIGN=1)."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
 def rounds(everyday: int, campaign: int) -> int:
-    """How often to repeat something: `campaign` times in a campaign, else `everyday` times."""
+    """Return the number of repetitions: `campaign` in a campaign, otherwise `everyday`."""
     return campaign if enabled() else everyday

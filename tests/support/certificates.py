@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities, what they sign, and stores of it made by keytool."""
+"""Certificates for tests: certificate authorities, signed certificates, and key stores created by keytool."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ STORE_PASSWORD = "store-secret"
 
 
 class Identity(NamedTuple):
-    """A private key and its certificates, its own first."""
+    """A private key and its certificate chain, which begins with its own certificate."""
 
     key: ec.EllipticCurvePrivateKey
     chain: tuple[x509.Certificate, ...]
 
     def key_pem(self, password: str | None = None) -> str:
-        """The key in PKCS8."""
+        """Return the key in PKCS8."""
         protection: KeySerializationEncryption = NoEncryption()
         if password is not None:
             protection = BestAvailableEncryption(password.encode())
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection).decode()
 
     def chain_pem(self) -> str:
-        """The certificates."""
+        """Return the certificate chain."""
         return pem(self.chain)
 
     def der(self) -> bytes:
-        """The first certificate."""
+        """Return the first certificate in DER."""
         return self.chain[0].public_bytes(Encoding.DER)
 
 
 class Authority:
-    """Signs certificates; `signed_by` makes it one between those and another authority."""
+    """A certificate authority. With `signed_by`, it is an intermediate authority."""
 
     def __init__(self, name: str = "Test CA", signed_by: Authority | None = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -69,7 +69,9 @@ class Authority:
         days: int = 100,
         with_root: bool = False,
     ) -> Identity:
-        """A key and its certificate, valid for so many days, or expired so many days ago if negative."""
+        """Return a key and its certificate, valid for `days` days. A negative number means that it expired
+        that many days ago.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         if isinstance(name, str):
             name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -83,23 +85,23 @@ class Authority:
         return Identity(key, (certificate, *(above if with_root else above[:-1])))
 
     def pem(self) -> str:
-        """Its own certificate."""
+        """Return the authority's certificate."""
         return pem([self.certificate])
 
 
 @cache
 def authority() -> Authority:
-    """One for all tests that need no other."""
+    """Return an authority shared by all tests that need no other."""
     return Authority()
 
 
 def pem(certificates: Sequence[x509.Certificate]) -> str:
-    """These certificates, one after the other."""
+    """Return the certificates in PEM, one after another."""
     return "".join(item.public_bytes(Encoding.PEM).decode() for item in certificates)
 
 
 def keytool(*arguments: str) -> str:
-    """What keytool says; AssertionError when it fails."""
+    """Run keytool, and return its output. Raises AssertionError if it fails."""
     quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xshare:auto")
     ran = subprocess.run(["keytool", *quick, *arguments], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -107,7 +109,7 @@ def keytool(*arguments: str) -> str:
 
 
 def java_key_store(path: Path, identity: Identity, kind: str = "PKCS12", key_password: str = "") -> Path:
-    """A key store of that kind with the alias `broker`, by keytool."""
+    """Create a key store of the given kind with the alias `broker`, using keytool."""
     source = path.with_suffix(".source.p12")
     pair = path.with_suffix(".source.pem")
     pair.write_text(identity.key_pem() + identity.chain_pem())
@@ -130,7 +132,7 @@ def java_key_store(path: Path, identity: Identity, kind: str = "PKCS12", key_pas
 
 
 def java_trust_store(path: Path, certificates: Sequence[x509.Certificate], kind: str = "PKCS12") -> Path:
-    """A trust store of that kind, by keytool."""
+    """Create a trust store of the given kind, using keytool."""
     for number, certificate in enumerate(certificates):
         source = path.with_suffix(f".{number}.pem")
         source.write_text(pem([certificate]))

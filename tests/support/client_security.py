@@ -1,10 +1,9 @@
-"""How a client reaches its broker where that takes more than an address: the environment says it, as JSON.
+"""Security settings for clients, passed to client programs as JSON in an environment variable.
 
-`protocol`, `ca`; `certificate` and `key` of a client that shows one; `mechanism`, `user` and `password` of
-who logs in with a password; `token_url` of who fetches tokens; `principal`, `keytab` and `service` of who has
-tickets, for clients that do not find them by the environment of Kerberos. Paths are of PEM files. Programs in
-Java read the file that JAVA_VARIABLE names. Without that there is no security: plain text, and nobody logs
-in.
+`protocol` and `ca`; `certificate` and `key` for TLS client authentication; `mechanism`, `user` and `password`
+for password authentication; `token_url` for OAuth; `principal`, `keytab` and `service` for Kerberos, for
+clients that do not use Kerberos's own environment. Paths refer to PEM files. Java programs read the file
+named by JAVA_VARIABLE. Without the variables, clients use plaintext without authentication.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _given() -> dict[str, str]:
 
 @contextmanager
 def told(given: Mapping[str, str], java_file: Path) -> Iterator[None]:
-    """Have clients reach brokers so while the context lasts, in this process and in those that it starts."""
+    """Apply the settings within the block, in this process and its child processes."""
     variables = {VARIABLE: json.dumps(dict(given)), JAVA_VARIABLE: str(java_file)}
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -50,20 +49,20 @@ def told(given: Mapping[str, str], java_file: Path) -> Iterator[None]:
 
 
 def java_file() -> Path | None:
-    """The settings of Java's clients, as Kafka's tools take them; None where there is no security."""
+    """Return the properties file for Java clients and Kafka's tools, or None without security."""
     file = os.environ.get(JAVA_VARIABLE)
     return Path(file) if file is not None else None
 
 
 def for_java() -> dict[str, str]:
-    """What is in that file."""
+    """Return the settings in that file."""
     file = java_file()
     lines = file.read_text().splitlines() if file is not None else []
     return dict(line.split("=", 1) for line in lines)
 
 
 def _token() -> tuple[str, float]:
-    """A new one from `token_url`, and when it ends (Unix time in seconds)."""
+    """Fetch a token from `token_url`, and return it with its expiry (Unix time in seconds)."""
     login = base64.b64encode(b"client:secret").decode()
     form = b"grant_type=client_credentials&scope=kafka"
     request = urllib.request.Request(_given()["token_url"], form, {"Authorization": f"Basic {login}"})
@@ -73,7 +72,7 @@ def _token() -> tuple[str, float]:
 
 
 def _named(names: dict[str, str]) -> dict[str, Any]:
-    """What was given, as the client calls it."""
+    """Return the given settings under the client's names."""
     given = _given()
     return {name: given[ours] for ours, name in names.items() if ours in given}
 
@@ -144,7 +143,7 @@ def for_aiokafka() -> dict[str, Any]:
 
 
 def for_brokers() -> BrokerSecurity:
-    """As a broker reaches another, with SCRAM."""
+    """Return the settings for connections between brokers, with SCRAM."""
     from kafka_compat.security.broker_security import NONE, BrokerSecurity, SaslLogin
     from kafka_compat.security.sasl.client import ScramClient
 

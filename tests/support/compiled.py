@@ -1,4 +1,4 @@
-"""Whether the compiled form of the broker is under test."""
+"""Whether the compiled build of the broker is under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a request whose handler is called without a server."""
+"""Request contexts for handlers called without a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 def request_context(services: Any, api_version: int) -> RequestContext:
-    """Of a caller in this process. Real objects, since what is compiled takes no doubles of classes."""
+    """Return the context of a caller in this process. It uses real objects, because compiled code does not
+    accept doubles of its classes.
+    """
     caller = Caller(host="127.0.0.1", listener_name="PLAINTEXT")
     return RequestContext(services, caller, _api(), api_version, False)
 

@@ -1,4 +1,4 @@
-"""Kafka's own Java programs: how they are started and run."""
+"""Starts and runs Kafka's own Java programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOOL_CLASSES = {
     "kafka-dump-log": "kafka.tools.DumpLogSegments",
     "kafka-storage": "kafka.tools.StorageTool",
 }
-"""The script names of Kafka 3.9's bin folder and the classes that they start."""
+"""The classes started by the scripts in Kafka 3.9's bin directory, by script name."""
 
 _CLASSES_MOVED_IN_4 = {
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -61,7 +61,9 @@ log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO
 
 
 def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
-    """The class behind one of Kafka's script names ("kafka-topics"); a class name is returned as it is."""
+    """Return the class behind one of Kafka's script names ("kafka-topics"). A class name is returned
+    unchanged.
+    """
     known = tuple(map(int, version.split(".")))
     for since, moved in (((4, 3), _CLASSES_MOVED_IN_4_3), ((4,), _CLASSES_MOVED_IN_4)):
         if known >= since and name in moved:
@@ -77,7 +79,7 @@ def command(
     extra_class_path: Sequence[str | Path] = (),
     jvm_options: Sequence[str] = (),
 ) -> list[str]:
-    """The command line that runs a tool (script name or class) of that Kafka version."""
+    """Return the command line that runs a tool (script name or class) of that Kafka version."""
     class_path = ":".join([*map(str, extra_class_path), kafka_jars.class_path(version)])
     return [
         "java",
@@ -103,7 +105,7 @@ def run(
     heap: str = "256M",
     extra_class_path: Sequence[str | Path] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's tools to its end: `run("kafka-topics", "--bootstrap-server", address, "--list")`.
+    """Run one of Kafka's tools: `run("kafka-topics", "--bootstrap-server", address, "--list")`.
 
     With `check`, an exit code other than 0 raises AssertionError with the whole output.
     """

@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, one after another in one warm JVM."""
+"""Kafka's own command line tools, run one after another in one warm JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support import java
 
 
 class Printed(NamedTuple):
-    """What a tool left behind."""
+    """The output and exit code of a tool."""
 
     code: int
     out: str
@@ -23,7 +23,7 @@ class Printed(NamedTuple):
 
 
 class JavaTools:
-    """The tools of one version of Kafka; calls block until the tool has ended."""
+    """The tools of one version of Kafka. Calls block until the tool has ended."""
 
     def __init__(self, version: str = java.DEFAULT_VERSION) -> None:
         self.version = version

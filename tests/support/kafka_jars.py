@@ -1,6 +1,7 @@
-"""Apache Kafka's jars, fetched by Maven through tests/pom.xml and kept in a cache folder.
+"""Apache Kafka's jars, downloaded by Maven with tests/pom.xml into a cache directory.
 
-`python -m tests.support.kafka_jars 3.9.1 4.1.0` fetches versions ahead of time and prints their folders.
+`python -m tests.support.kafka_jars 3.9.1 4.1.0` downloads versions ahead of time and prints their
+directories.
 """
 
 from __future__ import annotations
@@ -13,28 +14,30 @@ import sys
 from pathlib import Path
 
 BROKER_VERSIONS = ("3.9.1", "4.1.0")
-"""Versions of which we run servers and tools: the last with ZooKeeper, and one of the KRaft-only line."""
+"""Versions whose servers and tools are used: the last with ZooKeeper, and a KRaft-only one."""
 
 TOOLS_VERSION = "4.3.1"
-"""The newest whose tools are published: our commands are as these are."""
+"""The newest version whose tools are published. Our commands match them."""
 
 CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", "4.4.0")
-"""Old versions and the newest, of which only kafka-clients is fetched."""
+"""Old versions and the newest, of which only kafka-clients is downloaded."""
 
 _POM = Path(__file__).resolve().parent.parent / "pom.xml"
 
 
 def cache_directory() -> Path:
-    """The folder that holds one folder of jars per version: $KAFKA_COMPAT_CACHE or ~/.cache/kafka-compat."""
+    """Return the directory with one subdirectory of jars per version: $KAFKA_COMPAT_CACHE or
+    ~/.cache/kafka-compat.
+    """
     configured = os.environ.get("KAFKA_COMPAT_CACHE")
     return Path(configured) if configured else Path.home() / ".cache" / "kafka-compat"
 
 
 def jars(version: str) -> Path:
-    """The folder with the jars of that Kafka version, fetched on first use.
+    """Return the directory with the jars of that Kafka version, which are downloaded on first use.
 
-    Those of CLIENT_VERSIONS hold kafka-clients and its dependencies alone; others servers and tools too.
-    Raises RuntimeError with Maven's output when they cannot be fetched.
+    For CLIENT_VERSIONS, it contains only kafka-clients and its dependencies; for other versions, also servers
+    and tools. Raises RuntimeError with Maven's output if the download fails.
     """
     if version in CLIENT_VERSIONS:
         return _fetched(version, cache_directory() / f"client-{version}", "client")
@@ -42,12 +45,12 @@ def jars(version: str) -> Path:
 
 
 def streams(version: str) -> Path:
-    """The folder with the jars of Kafka Streams, as `jars`."""
+    """Return the directory with the jars of Kafka Streams, which are downloaded on first use."""
     return _fetched(version, cache_directory() / f"streams-{version}", "streams")
 
 
 def class_path(version: str) -> str:
-    """A class path for `java -cp` with every jar of that version."""
+    """Return a class path for `java -cp` with every jar of that version."""
     return f"{jars(version)}/*"
 
 

@@ -1,4 +1,4 @@
-"""The ACLs of all nodes below one of ZooKeeper's, as zkCli's getAcl shows them."""
+"""The ACLs of all ZooKeeper nodes below a root, as zkCli's getAcl shows them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ OPEN = ("world:anyone:ALL",)
 
 
 def node_acls(client: KazooClient, root: str = "") -> dict[str, tuple[str, ...]]:
-    """By path below `root`, with "/" for that node itself; without what is below nodes that this client may
-    not read.
+    """Return the ACLs by path below `root`, with "/" for the root itself. Children of nodes that this client
+    may not read are omitted.
     """
     found: dict[str, tuple[str, ...]] = {}
     paths = [""]

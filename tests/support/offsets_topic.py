@@ -1,4 +1,4 @@
-"""The topic of committed offsets, which a broker makes when somebody first asks for a group."""
+"""The offsets topic, which a broker creates on the first request for a group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 
 def make_offsets_topic(bootstrap: str) -> None:
-    """Let it be there: not every client waits for it."""
+    """Create the topic, because not every client waits for its creation."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first"})
     try:
         consumer.committed([TopicPartition("first", 0)], timeout=60)

@@ -1,4 +1,4 @@
-"""A server as a child process: started, awaited by what it prints, stopped, killed, measured."""
+"""A server as a child process: start, wait for the ready line, stop, kill, measure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessFailed(AssertionError):
-    """The process ended or stayed silent before it was ready; the message ends with its last output."""
+    """The process exited or timed out before it was ready. The message ends with its last output."""
 
 
 class Process:
     """One run of a command whose output goes to a log file.
 
-    `ready` is searched in every line of stdout and stderr together; `start` returns at its first match.
+    `ready` is searched in every line of stdout and stderr; `start` returns at its first match.
     """
 
     def __init__(
@@ -73,12 +73,14 @@ class Process:
         self._pump.start()
 
     def start(self, timeout_s: float = 60) -> None:
-        """Start and wait for the ready line. Raises ProcessFailed when the process ends or takes too long."""
+        """Start the process, and wait for the ready line. Raises ProcessFailed if the process exits or takes
+        too long.
+        """
         self.launch()
         self.wait_ready(timeout_s)
 
     def wait_ready(self, timeout_s: float = 60) -> None:
-        """Wait for the ready line. Raises ProcessFailed when the process ends or takes too long."""
+        """Wait for the ready line. Raises ProcessFailed if the process exits or takes too long."""
         with self._news:
             self._news.wait_for(lambda: self._ready or self._ended, timeout_s)
             if self._ready:
@@ -89,7 +91,7 @@ class Process:
         raise ProcessFailed(f"{' '.join(self.command)[:200]}\n{state}; last output:\n{self.tail()}")
 
     def stop(self, timeout_s: float = 20) -> int:
-        """SIGTERM, then SIGKILL after `timeout_s`; returns the exit code (negative: the signal's number)."""
+        """Send SIGTERM, and SIGKILL after `timeout_s`. Return the exit code (negative: signal number)."""
         if self._child is None:
             return 0
         if self.running:
@@ -101,7 +103,7 @@ class Process:
         return self._finish()
 
     def kill(self) -> int:
-        """SIGKILL (kill -9) and wait until the process is gone."""
+        """Send SIGKILL, and wait until the process has exited."""
         if self._child is None:
             return 0
         if self.running:
@@ -109,18 +111,18 @@ class Process:
         return self._finish()
 
     def tail(self, lines: int = 40) -> str:
-        """The last lines of output."""
+        """Return the last lines of output."""
         if not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def cpu_seconds(self) -> float:
-        """User and system time of the process and its reaped children so far."""
+        """The user and system time used by the process and its reaped children."""
         after_name = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return sum(int(value) for value in after_name[11:15]) / _CLOCK_TICKS
 
     def resident_bytes(self) -> int:
-        """Resident memory (RSS) now."""
+        """The current resident memory (RSS)."""
         return resident_bytes(self.pid)
 
     def _finish(self) -> int:
@@ -149,7 +151,7 @@ class Process:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory (RSS) of a process now."""
+    """Return the current resident memory (RSS) of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     if found is None:
@@ -160,12 +162,12 @@ def resident_bytes(pid: int) -> int:
 def wait_until(
     condition: Callable[[], object], timeout_s: float, what: str, interval_s: float = 0.02
 ) -> None:
-    """Poll the callable `condition` until it is true. Raises AssertionError naming `what` after `timeout_s`.
+    """Poll `condition` until it is true. Raises AssertionError naming `what` after `timeout_s`.
 
-    For states that announce themselves by no event, such as another process's files.
+    Use it for states that cause no event, such as another process's files.
     """
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout_s} s")
-        time.sleep(interval_s)  # interval of polling
+        time.sleep(interval_s)  # polling interval

@@ -1,4 +1,4 @@
-"""Programs of others that tests run where this machine has them. Tests neither fetch nor build them."""
+"""Third-party programs that tests run if this machine has them. Tests neither download nor build them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ START_S = 60
 
 
 def program(name: str) -> str:
-    """Where KAFKA_COMPAT_<NAME> says, or on the PATH. Skips the test where there is none."""
+    """Return the path in KAFKA_COMPAT_<NAME>, or of the program on the PATH. Skips the test if there is
+    neither.
+    """
     variable = f"KAFKA_COMPAT_{name.upper().replace('-', '_')}"
     found = os.environ.get(variable) or shutil.which(name)
     if found is None:
-        pytest.skip(f"there is no {name} on the PATH, and {variable} names none")
+        pytest.skip(f"{name} is not on the PATH, and {variable} is not set")
     return found
 
 
@@ -29,7 +31,7 @@ def program(name: str) -> str:
 def serving(
     command: Sequence[str], log: Path, url: str, health: str, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Run a server while the block runs, from when it answers `health` with 200; gives `url`."""
+    """Run a server within the block, wait until `health` returns 200, and yield `url`."""
     process = Process(command, log, ready="$^", environment=environment, directory=log.parent)
     process.launch()
 

@@ -1,14 +1,14 @@
-"""Has the tests that failed run once more, alone: `python -m tests.support.second_chance PYTEST-ARGUMENTS`.
+"""Reruns failed tests alone: `python -m tests.support.second_chance PYTEST-ARGUMENTS`.
 
-In the everyday run three files of tests at a time share two cores with all that they start, JVMs and a
-compiler among it; where the machine has other work too, a test that measures time, or a client that waits for
-some, fails now and then. What fails in both runs is broken. What passes alone is named at the end, to be
-mended.
+In normal runs, three test files share two cores with everything that they start, including JVMs and a
+compiler. If the machine has other load too, tests that measure time and clients with timeouts fail
+occasionally. Tests that fail twice are broken. Tests that pass alone are listed at the end, and must be
+fixed.
 
-There is no second chance
+Tests are not rerun
 
-- for tests that look for lost records: one loss in a hundred runs is a loss;
-- where more than FEW_MAX failed, which is no chance any more.
+- if they check for lost records, because one loss in a hundred runs is a bug;
+- if more than FEW_MAX tests failed, which is not a coincidence.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ONE_CHANCE = (
 
 
 def may_try_again(failed: list[str]) -> bool:
-    """Whether what failed, as pytest's ids, may have failed by chance."""
+    """Return whether these tests, given as pytest ids, may have failed by coincidence."""
     return 0 < len(failed) <= FEW_MAX and not any(name.startswith(ONE_CHANCE) for name in failed)
 
 
 def failed_before(root: Path) -> list[str]:
-    """The tests that failed in the last run of pytest in this folder."""
+    """Return the tests that failed in the last run of pytest in this directory."""
     try:
         return sorted(json.loads((root / CACHE).read_text()))
     except FileNotFoundError:
@@ -45,16 +45,16 @@ def failed_before(root: Path) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 where all that failed passes now."""
+    """Rerun the failed tests, and return the exit code: 0 if all of them pass."""
     failed = failed_before(Path.cwd())
     if not may_try_again(failed):
-        print(f"{len(failed)} tests failed, which are too many or of those that have no second chance")
+        print(f"{len(failed)} tests failed: too many, or tests that are never rerun")
         return 1
-    print(f"\n== {len(failed)} failed beside other tests: once more, alone", flush=True)
+    print(f"\n== {len(failed)} failed while other tests were running: rerunning them alone", flush=True)
     again = [sys.executable, "-m", "pytest", "--last-failed", "--last-failed-no-failures=none", *arguments]
     status = subprocess.run(again, check=False).returncode
     if status == 0:
-        print("Passed alone, and not beside others:", *failed, sep="\n    ")
+        print("Passed only when run alone:", *failed, sep="\n    ")
     return status
 
 

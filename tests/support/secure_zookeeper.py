@@ -1,4 +1,4 @@
-"""A ZooKeeper that asks who is there: by SASL DIGEST-MD5, by certificates over TLS, or both."""
+"""A ZooKeeper that authenticates clients by SASL DIGEST-MD5, by TLS certificates, or both."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 def quoted(text: str) -> str:
-    """As a value in JAAS syntax."""
+    """Return the text as a value in JAAS syntax."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def login(username: str, password: str) -> str:
-    """What a client needs to log in, in JAAS syntax."""
+    """Return a client's login in JAAS syntax."""
     return f"{DIGEST_MODULE} required username={quoted(username)} password={quoted(password)};"
 
 
 def jaas_file(path: Path, username: str, password: str, section: str = "Client") -> Path:
-    """A file as java.security.auth.login.config names it."""
+    """Write a file for java.security.auth.login.config."""
     path.write_text(f"// of a client\n{section} {{\n  {login(username, password)}\n}};\n")
     return path
 
 
 def pem_store(path: Path, identity: Identity) -> Path:
-    """Key and certificates in one file."""
+    """Write the key and its certificates to one file."""
     path.write_text(identity.key_pem() + identity.chain_pem())
     return path
 
 
 class SecureZooKeeper(ZooKeeper):
-    """With `users` clients may log in, and must with `demands_login`; with an `authority` it speaks TLS at
-    `secure_address`, where clients need certificates of it unless `client_auth` says otherwise.
+    """With `users`, clients may authenticate by SASL, and must with `demands_login`. With an `authority`, it
+    accepts TLS at `secure_address`, where clients need certificates signed by it, unless `client_auth` says
+    otherwise.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class SecureZooKeeper(ZooKeeper):
 
     @property
     def secure_address(self) -> str:
-        """Where it speaks TLS."""
+        """The address of the TLS listener."""
         return f"{self.host}:{self.secure_port}"
 
     def settings(self) -> dict[str, str]:
@@ -76,7 +77,7 @@ class SecureZooKeeper(ZooKeeper):
             settings["authProvider.sasl"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
             if self._demands_login:
                 settings["enforce.auth.enabled"] = "true"
-                # Digest is that of `all_powerful`.
+                # `all_powerful` uses the digest scheme.
                 settings["enforce.auth.schemes"] = "sasl,digest"
         if self._authority is not None:
             trusted = self.directory / "trusted.pem"
@@ -93,12 +94,12 @@ class SecureZooKeeper(ZooKeeper):
                 "ssl.protocol": self._protocol,
             }
             if self._protocol == "TLSv1.3":
-                # ZooKeeper's own list has suites of TLS 1.2 alone.
+                # ZooKeeper's default list contains only TLS 1.2 cipher suites.
                 settings["ssl.ciphersuites"] = "TLS_AES_256_GCM_SHA384"
         return settings
 
     def all_powerful(self, chroot: str = "", **options: Any) -> KazooClient:
-        """A client, not started yet, for which no ACL counts; `options` are kazoo's."""
+        """Return a client, not yet started, that ignores all ACLs. `options` are passed to kazoo."""
         auth_data = [("digest", f"super:{_SUPER_PASSWORD}")]
         return KazooClient(self.address + chroot, auth_data=auth_data, **options)
 

@@ -1,7 +1,7 @@
-"""Clusters with all of security: SASL_SSL between brokers and for clients, users who log in by SCRAM-SHA-512,
-AclAuthorizer, and ZooKeeper by TLS and a login, with nodes that are brokers' alone to change.
+"""Fully secured clusters: SASL_SSL between brokers and for clients, SCRAM-SHA-512 users, AclAuthorizer, and
+ZooKeeper with TLS and authentication, whose nodes only brokers may change.
 
-Tests that take `secured` run in both forms (FORMS).
+Tests with a `secured` parameter run in both forms (FORMS).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ MECHANISM = "SCRAM-SHA-512"
 BROKER = "broker"
 CLIENT = "client"
 PASSWORDS = {BROKER: "broker's secret", CLIENT: "client's secret"}
-"""BROKER is what brokers are to each other, and a super user; CLIENT is anybody else."""
+"""BROKER is the user of the brokers, and a super user. CLIENT is the user of all other clients."""
 _ITERATIONS = 4096
 _SESSION_MAX_MS = 10_000
-"""Long runs see many sessions end (KIP-368)."""
+"""With this maximum, many sessions expire during long runs (KIP-368)."""
 _ALLOWED = {
     "Topic/*": ("All",),
     "Group/*": ("All",),
     "TransactionalId/*": ("All",),
     "Cluster/kafka-cluster": ("Create", "IdempotentWrite"),
 }
-"""What clients do, by ACLs: they are no super users."""
+"""Operations that clients are allowed by ACLs."""
 _DIGEST_USER, _DIGEST_PASSWORD = "kafka", "zookeeper's secret"
 _CERTIFICATE_NAME = "kafka"
 
 
 def login_module(user: str) -> str:
-    """For a setting sasl.jaas.config."""
+    """Return a value for the setting sasl.jaas.config."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     return f'{module} required username="{user}" password="{PASSWORDS[user]}";'
 
@@ -54,7 +54,7 @@ class Secured:
         self._trusted.write_text(authority().pem())
         self._keys = pem_store(directory / "keys.pem", authority().issue(_CERTIFICATE_NAME))
         self.java_files = {user: directory / f"{user}.properties" for user in PASSWORDS}
-        """Settings of Java's clients, by user."""
+        """Properties files for Java clients, by user."""
         for user, file in self.java_files.items():
             file.write_text(
                 "security.protocol=SASL_SSL\n"
@@ -65,7 +65,7 @@ class Secured:
             )
 
     def settings(self, address: str) -> dict[str, str]:
-        """Of a broker, ours or genuine, with one listener at `address` (host:port)."""
+        """Return the settings of a broker of either kind with one listener at `address` (host:port)."""
         return {
             "listeners": f"SASL_SSL://{address}",
             "security.inter.broker.protocol": "SASL_SSL",
@@ -82,7 +82,7 @@ class Secured:
         }
 
     def clients(self) -> AbstractContextManager[None]:
-        """While it lasts, clients that are started log in."""
+        """Within the block, started clients authenticate as CLIENT."""
         given = {
             "protocol": "SASL_SSL",
             "ca": str(self._trusted),
@@ -94,7 +94,7 @@ class Secured:
 
 
 def first_nodes() -> dict[str, bytes]:
-    """Users and ACLs that are there before the first broker, as Kafka's tools write them."""
+    """Return the users and ACLs that exist before the first broker starts, as Kafka's tools write them."""
     nodes = {}
     for user, password in PASSWORDS.items():
         credential = scram.from_password(password, user.encode(), _ITERATIONS, MECHANISM)
@@ -110,7 +110,7 @@ def first_nodes() -> dict[str, bytes]:
 
 
 class SecuredOnZooKeeper(Secured):
-    """The same on a ZooKeeper that demands certificates and a login."""
+    """Files and settings of a cluster on a ZooKeeper that requires certificates and authentication."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -118,10 +118,10 @@ class SecuredOnZooKeeper(Secured):
         self.zookeeper = SecureZooKeeper(directory / "zookeeper", users, authority(), demands_login=True)
         jaas = jaas_file(directory / "client-jaas.conf", _DIGEST_USER, _DIGEST_PASSWORD)
         self.java_option = f"-Djava.security.auth.login.config={jaas}"
-        """For the JVM of a broker; ours reads it from KAFKA_OPTS."""
+        """An option for the JVM of a broker. Our broker reads it from KAFKA_OPTS."""
 
     def settings(self, address: str) -> dict[str, str]:
-        """zookeeper.connect, with `zookeeper.secure_port`, is left to the cluster."""
+        """Return the settings except zookeeper.connect, which the cluster sets (`zookeeper.secure_port`)."""
         return super().settings(address) | {
             "zookeeper.set.acl": "true",
             "zookeeper.ssl.client.enable": "true",
@@ -131,7 +131,7 @@ class SecuredOnZooKeeper(Secured):
         }
 
     def prepare(self, chroot: str) -> None:
-        """Store `first_nodes`, protected as brokers protect theirs."""
+        """Create `first_nodes` with the same ACLs that brokers set."""
         own = [
             make_acl("sasl", _DIGEST_USER, all=True),
             make_acl("x509", f"CN={_CERTIFICATE_NAME}", all=True),

@@ -1,6 +1,6 @@
-"""The servers that tests talk to: our broker, genuine Kafka with ZooKeeper or KRaft, and ZooKeeper itself.
+"""Servers for tests: our broker, Apache Kafka with ZooKeeper or KRaft, and ZooKeeper itself.
 
-Each keeps its port and its data folder over `stop`, `kill` and `start`, and writes one log file.
+Each keeps its port and its data directory over `stop`, `kill` and `start`, and writes one log file.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _KAFKA_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-"""The garbage collection flags that Kafka's own start script sets."""
+"""The garbage collection flags set by Kafka's start script."""
 
 
 class Server:
-    """A server that can be stopped, killed and started again on the same port and folder."""
+    """A server that can be stopped, killed and started again on the same port and directory."""
 
     name = "server"
     host = "127.0.0.1"
-    """Where it listens."""
+    """The host of the listener."""
     launcher: Sequence[str] = ()
-    """What its command line is given to, such as `ip netns exec NAME`."""
+    """A prefix of its command line, such as `ip netns exec NAME`."""
 
     def __init__(self, directory: Path, *, port: int | None = None) -> None:
         self.directory = directory
@@ -58,7 +58,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """`host:port`, as clients take it for bootstrap.servers."""
+        """The address as `host:port` for bootstrap.servers."""
         return f"{self.host}:{self.port}"
 
     bootstrap_servers = address
@@ -79,11 +79,11 @@ class Server:
         return self._process is not None and self._process.running
 
     def prepare(self) -> None:
-        """Do what must be done before the process starts; `launch` does it unless it was done."""
+        """Prepare the start. `launch` calls this, unless it was called before."""
         self._prepared = True
 
     def launch(self) -> None:
-        """Start without waiting; `wait_ready` waits."""
+        """Start without waiting. Use `wait_ready` to wait."""
         if not self._prepared:
             self.prepare()
         self._prepared = False
@@ -93,26 +93,26 @@ class Server:
             _running.append(self)
 
     def start(self, timeout_s: float = 60) -> None:
-        """Start and wait until it serves. Raises ProcessFailed with its last output."""
+        """Start the server, and wait until it serves. Raises ProcessFailed with its last output."""
         self.launch()
         self.wait_ready(timeout_s)
 
     def wait_ready(self, timeout_s: float = 60) -> None:
-        """Wait until it serves what was launched. Raises ProcessFailed with its last output."""
+        """Wait until the launched server serves. Raises ProcessFailed with its last output."""
         self.process.wait_ready(timeout_s)
 
     def stop(self, timeout_s: float = 20) -> int:
-        """SIGTERM and wait (SIGKILL after `timeout_s`); returns the exit code."""
+        """Send SIGTERM and wait (SIGKILL after `timeout_s`). Return the exit code."""
         if self in _running:
             _running.remove(self)
         return self._process.stop(timeout_s) if self._process is not None else 0
 
     def kill(self) -> None:
-        """kill -9, and wait until the process is gone."""
+        """Kill the server with kill -9, and wait until the process has exited."""
         self.process.kill()
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop, or kill -9, and start again on the same port and folder."""
+        """Stop the server, or kill it with kill -9, and start it again on the same port and directory."""
         if kill:
             self.kill()
         else:
@@ -130,9 +130,10 @@ class Server:
 
 
 class KafkaCompatBroker(Server):
-    """`python -m kafka_compat serve` with a data folder of its own.
+    """`python -m kafka_compat serve` with a new data directory.
 
-    `overrides` are Kafka settings; the group's initial wait and the folder are set for tests unless given.
+    `overrides` are Kafka settings. Unless given, the listener, the data directory and the initial group delay
+    are set for tests.
     """
 
     name = "kafka-compat"
@@ -147,7 +148,7 @@ class KafkaCompatBroker(Server):
         environment: Mapping[str, str] | None = None,
         checkout: Path = PROJECT,
     ) -> None:
-        """`checkout`: of which sources; another than this one runs in its own .venv."""
+        """`checkout` is the directory of the sources. Other checkouts run in their own .venv."""
         super().__init__(directory, port=port)
         self.checkout = checkout
         self.log_dir = directory / "logs"
@@ -162,7 +163,7 @@ class KafkaCompatBroker(Server):
         self.environment = dict(environment or {})
 
     def command(self) -> list[str]:
-        """The command line that `start` runs."""
+        """Return the command line that `start` runs."""
         given = [f"--override={name}={value}" for name, value in self.overrides.items()]
         python = sys.executable if self.checkout == PROJECT else str(self.checkout / ".venv/bin/python")
         return [python, "-m", "kafka_compat", "serve", *self.arguments, *given]
@@ -174,7 +175,7 @@ class KafkaCompatBroker(Server):
 
 
 class ZooKeeper(Server):
-    """The ZooKeeper that Kafka 3.9.1 brings along."""
+    """The ZooKeeper bundled with Kafka 3.9.1."""
 
     name = "zookeeper"
 
@@ -183,7 +184,7 @@ class ZooKeeper(Server):
         self.jvm_options: list[str] = []
 
     def settings(self) -> dict[str, str]:
-        """What zoo.cfg holds."""
+        """Return the content of zoo.cfg."""
         return {
             "dataDir": str(self.directory / "zookeeper-data"),
             "clientPort": str(self.port),
@@ -192,8 +193,8 @@ class ZooKeeper(Server):
             "maxClientCnxns": "0",
             "tickTime": "500",
             "maxSessionTimeout": "60000",
-            # What is killed here are processes, after which the files are whole without it; and where a disk
-            # takes a second for it, as those of build machines do, sessions of two seconds end.
+            # Tests kill only processes, after which files are complete without syncs. Where a sync takes a
+            # second, as on build machines, sessions of two seconds would expire.
             "forceSync": "no",
         }
 
@@ -207,7 +208,7 @@ class ZooKeeper(Server):
 
 
 class GenuineKafka(Server):
-    """Apache Kafka as published. `mode` is "zookeeper" (3.9.1 only; brings its ZooKeeper) or "kraft"."""
+    """Apache Kafka as published. `mode` is "zookeeper" (only 3.9.1; includes ZooKeeper) or "kraft"."""
 
     name = "kafka"
 
@@ -237,9 +238,9 @@ class GenuineKafka(Server):
         self.overrides = dict(overrides or {})
 
     def wait_ready(self, timeout_s: float = 60) -> None:
-        """Wait until it knows its controller: before that, admin requests get no answer."""
+        """Wait until the broker knows its controller. Before that, admin requests get no response."""
         super().wait_ready(timeout_s)
-        wait_until(self._knows_controller, timeout_s, "the controller of genuine Kafka", 0.05)
+        wait_until(self._knows_controller, timeout_s, "Apache Kafka's controller", 0.05)
 
     def _knows_controller(self) -> bool:
         known = metadata(self.port)
@@ -264,7 +265,7 @@ class GenuineKafka(Server):
         return code
 
     def properties(self) -> dict[str, str]:
-        """The settings of server.properties: small internal topics, no waiting for group members."""
+        """Return the settings of server.properties, with small internal topics and no initial group delay."""
         settings = {
             "log.dirs": str(self.log_dir),
             "listeners": f"PLAINTEXT://{self.address}",
@@ -287,9 +288,9 @@ class GenuineKafka(Server):
         return settings | self.overrides
 
     def _forget_session(self) -> None:
-        """Delete what the session of a broker that was killed, or whose stop took too long, still holds.
+        """Delete the ephemeral nodes of a broker that was killed or that took too long to stop.
 
-        Rather than wait for ZooKeeper's timeout.
+        This avoids waiting for ZooKeeper's session timeout.
         """
         from kazoo.client import KazooClient
         from kazoo.exceptions import NoNodeError
@@ -318,7 +319,7 @@ class GenuineKafka(Server):
 
 
 def metadata(port: int) -> MetadataResponse | None:
-    """What the broker at that port says of its cluster, without topics; None while it does not answer."""
+    """Return the metadata, without topics, from the broker at that port, or None if it does not respond."""
     request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
     header = encode_request_header(RequestHeader(ApiKey.METADATA, 4, 1, "tests"))
     body = codec.encode(request, 4)
@@ -333,14 +334,14 @@ def metadata(port: int) -> MetadataResponse | None:
 
 
 def running_logs(lines: int = 40) -> Iterator[tuple[str, str]]:
-    """(name and log file, last lines) of every server that is up or died unasked."""
+    """Yield the name, log file and last lines of every server that is running or exited unexpectedly."""
     for server in _running:
         yield f"{server.name} {server.log}", server.process.tail(lines)
 
 
 @atexit.register
 def stop_all() -> None:
-    """Stop whatever is left running when this process ends."""
+    """Stop all running servers when this process exits."""
     for server in _running.copy():
         server.stop(5)
 
@@ -352,7 +353,7 @@ def _properties(settings: Mapping[str, str]) -> str:
 def run_kafka_compat(
     *arguments: str, timeout_s: float = 60, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run `kafka-compat ARGUMENTS` to its end, with its output captured."""
+    """Run `kafka-compat ARGUMENTS`, and capture its output."""
     line = [sys.executable, "-m", "kafka_compat", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=timeout_s, input=stdin, cwd=PROJECT)
 
@@ -363,5 +364,6 @@ IMPATIENT = {
     "group.min.session.timeout.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-"""Lets a group notice a dead member, and a coordinator a transaction that is too old, within a second or two.
+"""Settings with which groups detect dead members, and coordinators expired transactions, within a second or
+two.
 """

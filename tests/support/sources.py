@@ -11,12 +11,12 @@ from kafka_compat.protocol.codec import COMPILED_CODECS
 
 PACKAGE = Path(next(iter(kafka_compat.__path__)))
 GENERATED = {str(Path(*name.split(".")[1:]).with_suffix(".py")) for name in COMPILED_CODECS.values()}
-"""Sources that lie beside their extensions in the compiled form, and that nobody writes."""
+"""Generated sources next to the extensions of the compiled build."""
 
 
 def sources() -> Iterator[tuple[str, str]]:
     """Yield the path, relative to the package, and the text of each file that is not generated."""
-    # storage and coordination lie beside the package, and are linked into it.
+    # storage and coordination are directories beside the package, and are linked into it.
     for folder, _, names in os.walk(PACKAGE, followlinks=True):
         for name in names:
             path = Path(folder, name)

@@ -1,4 +1,4 @@
-"""Long work without an event loop."""
+"""Cooperatively scheduled work without an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def result_of(steps: Steps[T]) -> T:
-    """What the steps come to, with all that another thread might do done here."""
+    """Run all steps, including work for other threads, in this thread, and return the result."""
     try:
         job = next(steps)
         while True:

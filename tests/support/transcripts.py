@@ -1,4 +1,4 @@
-"""Transcripts: text files of blocks, each with its commands, a line of dashes, and what came of them."""
+"""Transcripts: text files of blocks, each with its commands, a line of dashes, and the outcome."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SEPARATOR = "----"
 
 
 def transcripts(folder: str) -> list[Path]:
-    """The transcripts of one machine, under tests/transcripts."""
+    """Return the transcripts of one state machine, under tests/transcripts."""
     return sorted((TRANSCRIPTS / folder).glob("*.txt"))
 
 
 def check_transcript(path: Path, play: Callable[[str], str]) -> None:
-    """Play the commands of each block and compare with what is told.
+    """Run the commands of each block, and compare the outcome.
 
-    With KAFKA_COMPAT_REWRITE_TRANSCRIPTS in the environment the file is written anew instead.
+    If KAFKA_COMPAT_REWRITE_TRANSCRIPTS is set, rewrite the file instead.
     """
     told = path.read_text()
     happened = _played(told, play)

@@ -1,4 +1,4 @@
-"""Waiting in asynchronous tests; `tests.support.process.wait_until` is for the others."""
+"""Waiting in asynchronous tests. Synchronous tests use `tests.support.process.wait_until`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def until(
 ) -> None:
     """Poll `condition`, a function or a coroutine function, until it is true. Raises TimeoutError.
 
-    For states that announce themselves by no event.
+    Use it for states that cause no event.
     """
     async with asyncio.timeout(timeout_s):
         while True:
@@ -24,4 +24,4 @@ async def until(
                 found = await found
             if found:
                 return
-            await asyncio.sleep(interval_s)  # interval of polling
+            await asyncio.sleep(interval_s)  # polling interval

@@ -5,7 +5,7 @@ import org.apache.kafka.common.metrics.MetricsReporter;
 import org.apache.kafka.server.telemetry.ClientTelemetry;
 import org.apache.kafka.server.telemetry.ClientTelemetryReceiver;
 
-/** Has a genuine broker take what clients push: without a receiver it does not serve that. */
+/** Accepts metrics pushed by clients, because Apache Kafka does not serve telemetry without a receiver. */
 public class Receiver implements MetricsReporter, ClientTelemetry {
     @Override
     public ClientTelemetryReceiver clientReceiver() {

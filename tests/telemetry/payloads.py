@@ -22,4 +22,4 @@ EMPTY = {
     "points": _within(0x0A, 0x12, 0x12, 0x2A, data=b"\x0a\x00" * MIB),
     "attributes": _within(0x0A, 0x12, 0x12, 0x2A, 0x0A, data=b"\x3a\x00" * MIB),
 }
-"""A million messages without content, two bytes each."""
+"""A million empty messages of two bytes each."""

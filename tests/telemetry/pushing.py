@@ -1,4 +1,4 @@
-"""A client's push as the wire has it."""
+"""A client's push of metrics on the wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.wire import Connection
 
 
 def gauges(values: Mapping[str, float]) -> bytes:
-    """MetricsData with these, by name."""
+    """Return MetricsData with these gauges, by name."""
     told = MetricsData()
     scope = told.resource_metrics.add().scope_metrics.add()
     for name, value in values.items():
@@ -22,7 +22,7 @@ def gauges(values: Mapping[str, float]) -> bytes:
 
 
 def push(connection: Connection, data: bytes, codec: int = 0, instance_id: uuid.UUID | None = None) -> int:
-    """That of a new client; its error."""
+    """Push data as a new client, and return the error code."""
     instance = {"client_instance_id": instance_id or uuid.uuid4()}
     known = connection.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, instance)
     request = {

@@ -1,4 +1,4 @@
-"""What librdkafka and Java's clients push stands at /metrics, once a subscription asks for it."""
+"""Metrics that librdkafka and Java clients push for a subscription, which appear at /metrics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 def _samples(broker: KafkaBroker, name: str, client_id: str) -> list[float]:
-    """Of one client."""
+    """Return the samples of one client."""
     found = Scrape(broker.control.url).samples.items()
     return [value for (each, labels), value in found if each == name and ("client_id", client_id) in labels]
 
 
 def _software(broker: KafkaBroker, client_id: str) -> str | None:
-    """By what it is named."""
+    """Return the software name of the client."""
     for name, labels in Scrape(broker.control.url).samples:
         if name == "kafka_client_info" and ("client_id", client_id) in labels:
             return dict(labels)[SOFTWARE]
@@ -49,16 +49,16 @@ def test_metrics_of_librdkafka_are_exported(broker: KafkaBroker) -> None:
         producer.poll(0)
         return any(value > 0 for value in _samples(broker, name, "native"))
 
-    wait_until(is_told, 60, "what librdkafka pushes", 0.1)
+    wait_until(is_told, 60, "metrics pushed by librdkafka", 0.1)
     assert _software(broker, "native") == "confluent-kafka-python"
-    # Few may see it: not of single clients.
+    # The public metrics must not identify individual clients.
     few = Scrape(broker.control.url, "/public_metrics").samples
     assert not any("client_instance_id" in dict(labels) for _, labels in few)
     assert producer.flush(30) == 0
 
 
 def test_metrics_of_java_clients_are_exported(broker: KafkaBroker) -> None:
-    """What it pushed last, while it sent for three seconds. (The push of its end may come to nothing.)"""
+    """The client sends for three seconds and pushes regularly. Its final push may be empty."""
     broker.create_topic("java")
     tools = JavaTools("3.9.1")
     try:

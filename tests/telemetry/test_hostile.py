@@ -1,4 +1,6 @@
-"""Clients that push what grows, what is nothing, and under ever new ids take bounded room."""
+"""Clients that push decompression bombs, empty messages, or data under ever new ids: the memory used is
+bounded, and other clients are not delayed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from tests.telemetry.pushing import gauges, push
 
 _CODECS = [each for each in CompressionType if each is not CompressionType.NONE]
 MIB = 1 << 20
-# Every day other tests run beside these.
+# Normal runs share the machine with other tests.
 LATE_MS_MAX = campaign.rounds(250, 50)
 GROWN_MAX = 48 * MIB
 IDS = campaign.rounds(3_000, 10_000)
@@ -44,24 +46,24 @@ def address(broker: KafkaBroker) -> str:
 
 
 def _push(address: str, data: bytes, codec: CompressionType = CompressionType.NONE) -> int:
-    """A new client's push; its error."""
+    """Push data as a new client, and return the error code."""
     with Connection(address) as connection:
         return push(connection, data, codec)
 
 
 @pytest.mark.parametrize("codec", _CODECS, ids=[each.name for each in _CODECS])
 def test_a_decompression_bomb_is_rejected_as_too_large(address: str, codec: CompressionType) -> None:
-    """Small as it comes, and more than four times telemetry.max.bytes when it is decompressed."""
+    """The compressed data is small, but decompresses to more than four times telemetry.max.bytes."""
     bomb = compress(codec, bytes(8 * MIB))
     assert len(bomb) < MIB
     assert _push(address, bomb, codec) == ErrorCode.TELEMETRY_TOO_LARGE
-    # What stays below that is read, and is no OTLP.
+    # Smaller data is decompressed and parsed, and is not valid OTLP.
     assert _push(address, compress(codec, bytes(3 * MIB)), codec) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("where", EMPTY)
 def test_millions_of_empty_messages_do_not_delay_other_clients(broker: KafkaBroker, where: str) -> None:
-    """Two MiB of them are some hundred bytes as they come."""
+    """Two MiB of empty messages are compressed to some hundred bytes."""
     bomb = compress(CompressionType.ZSTD, EMPTY[where])
     assert len(bomb) < 1000
     before = resident_bytes(broker.pid)
@@ -70,25 +72,25 @@ def test_millions_of_empty_messages_do_not_delay_other_clients(broker: KafkaBrok
             assert (
                 _push(broker.bootstrap_servers, bomb, CompressionType.ZSTD) == ErrorCode.TELEMETRY_TOO_LARGE
             )
-    print(f"{where}: others waited {bystander.worst_ms:.1f} ms at most")
+    print(f"{where}: other clients waited up to {bystander.worst_ms:.1f} ms")
     assert bystander.worst_ms < LATE_MS_MAX
     assert resident_bytes(broker.pid) - before < GROWN_MAX
 
 
 def test_a_large_push_does_not_delay_other_clients(broker: KafkaBroker) -> None:
-    """Of four MiB once it is decompressed: more series than are kept of a client."""
+    """The push has four MiB after decompression, and more series than are kept for a client."""
     data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
     assert 3.8 * MIB < len(data) < 4 * MIB
     small = compress(CompressionType.GZIP, data)
     with Bystander(broker.port, broker.pid) as bystander:
         for _ in range(5):
             assert _push(broker.bootstrap_servers, small, CompressionType.GZIP) == ErrorCode.NONE
-    print(f"others waited {bystander.worst_ms:.1f} ms at most")
+    print(f"other clients waited up to {bystander.worst_ms:.1f} ms")
     assert bystander.worst_ms < LATE_MS_MAX
 
 
 def test_many_client_ids_over_the_wire_use_bounded_memory(broker: KafkaBroker) -> None:
-    """Each pushes a few series, and goes: what is kept is bounded, and so is what others wait."""
+    """Each client pushes a few series. The memory used and the delays for other clients are bounded."""
     names = [f"client_x{number}" for number in range(3)]
     data = gauges({name.removeprefix("client_"): 1.0 for name in names})
     before = resident_bytes(broker.pid)
@@ -96,7 +98,7 @@ def test_many_client_ids_over_the_wire_use_bounded_memory(broker: KafkaBroker) -
         for number in range(IDS):
             assert push(connection, data, instance_id=uuid.UUID(int=(1 << 100) + number)) == ErrorCode.NONE
     grown = resident_bytes(broker.pid) - before
-    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / MIB:.1f} MiB more")
+    print(f"{IDS} ids: clients waited up to {bystander.worst_ms:.1f} ms; {grown / MIB:.1f} MiB more")
     shown = Scrape(broker.control.url)
     assert shown.value("kafka_client_series") == 1998
     assert sum(name in names for name, _ in shown.samples) == 1998
@@ -125,6 +127,6 @@ def test_many_client_ids_use_bounded_memory() -> None:
         identity = (("client_id", str(number)),)
         pushed.take(instance_id, identity, (), Pushed(samples, 0, ()), 60_000, number)
     assert len(instances) == 1000
-    # Those that came last are there.
+    # The most recent clients are kept.
     assert pushed.series == 3 * len(pushed.clients()) == 498
     assert pushed.clients()[-1].identity == (("client_id", "10001"),)

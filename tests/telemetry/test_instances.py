@@ -1,4 +1,4 @@
-"""Which client may ask and push, and when; the time is the test's own."""
+"""Permission for clients to request subscriptions and push, depending on a manual clock."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_one_push_is_allowed_per_interval_and_after_a_subscription_request(
     assert _push(instances, 1, wanted) == ErrorCode.NONE
     assert _push(instances, INTERVAL_MS, wanted) == TOO_EARLY
     assert _push(instances, INTERVAL_MS + 1, wanted) == ErrorCode.NONE
-    # Its last one comes when it wants, and then none does.
+    # A client may send its last push at any time, and none afterwards.
     assert _push(instances, INTERVAL_MS + 2, wanted, last=True) == ErrorCode.NONE
     assert _push(instances, 9 * INTERVAL_MS, wanted) == ErrorCode.INVALID_REQUEST
 
@@ -84,7 +84,7 @@ def test_some_rejected_clients_can_request_their_subscription_again_at_once(
     wanted = _subscribed(instances, 0)
     assert _push(instances, 1, wanted + 1) == TOO_LATE
     assert _subscribed(instances, 2) == wanted
-    # As in Kafka, such a question does not have it push any sooner.
+    # As in Kafka, a subscription request does not allow an earlier push.
     assert _push(instances, 3, wanted) == TOO_EARLY
     now_ms = 1 + INTERVAL_MS
     assert _push(instances, now_ms, wanted, codec=9) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -113,11 +113,11 @@ def test_idle_client_instances_are_dropped(instances: ClientInstances) -> None:
     for number in range(10, 14):
         _subscribed(instances, number, UUID(int=number))
     assert len(instances) == 3
-    # The one that was heard of longest ago had to go, and is new.
+    # The least recently seen instance was dropped, so it is new.
     _subscribed(instances, 14, UUID(int=10))
     instances.forget(UUID(int=10))
     instances.forget(UUID(int=99))
     assert len(instances) == 2
-    # A minute, since three intervals are less.
+    # Instances are kept for at least a minute, which is more than three intervals here.
     _subscribed(instances, 13 + 60_000, ID)
     assert len(instances) == 1

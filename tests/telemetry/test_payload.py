@@ -1,4 +1,4 @@
-"""What of a push is taken, under which names, and what it may come to."""
+"""Parsing of pushed metrics: accepted metrics, their names, and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DELTA, CUMULATIVE = 1, 2
 
 
 class Told:
-    """MetricsData that is made."""
+    """MetricsData under construction."""
 
     def __init__(self) -> None:
         self.data = MetricsData()
@@ -65,7 +65,7 @@ def test_each_kind_of_metric_is_converted_to_samples() -> None:
     told.sum("org.apache.kafka.d", CUMULATIVE, grows=False)
     told.sum("org.apache.kafka.e", DELTA, grows=False)
     told.histogram("org.apache.kafka.f", points=3)
-    # As OTLP marks the end of a series.
+    # OTLP marks the end of a series with this flag.
     told.data.resource_metrics[0].scope_metrics[0].metrics.add(name="g").gauge.data_points.add(flags=1)
     pushed = told.read()
     assert pushed.samples == [

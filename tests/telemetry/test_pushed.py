@@ -1,4 +1,4 @@
-"""What is kept of what clients push: gauges replaced, counters added up, bounded."""
+"""Storage of pushed metrics: gauges are replaced, counters are added, and the number of series is bounded."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_one_client_can_use_at_most_a_tenth_of_the_series(caplog: pytest.LogCapt
     for _ in range(3):
         _take(pushed, *(_gauge(f"g{number}", 1) for number in range(15)), left_out=2)
     assert (pushed.series, pushed.left_out) == (10, 3 * (5 + 2))
-    # It is said once.
+    # The message is logged once.
     (record,) = caplog.records
     assert "kafka.compat.client.metrics.series.max=100" in record.getMessage()
 

@@ -1,4 +1,4 @@
-"""What clients are asked for: settings of resources, and what they come to for one client."""
+"""Client metrics subscriptions: their settings, and the combined subscription of a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many fields there are in OTLP's bytes: as many as the official classes find."""
+"""The count of fields in encoded OTLP, compared with the official classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = st.floats(allow_nan=False, exclude_min=True, min_value=0)
 
 
 def _count(message: Any) -> int:
-    """Fields that are set, and those of the messages among them."""
+    """Return the number of set fields, including those of nested messages."""
     found = 0
     for field, value in message.ListFields():
         values = value if field.is_repeated else [value]
@@ -60,7 +60,7 @@ def test_random_bytes_never_have_more_fields_than_bytes(data: bytes) -> None:
         told = MetricsData.FromString(data)
     except DecodeError:
         return
-    # Of a field that must not be repeated the last one counts.
+    # If a field that is not repeated occurs several times, only the last one counts in the classes.
     assert _count(told) <= count
 
 

@@ -1,4 +1,4 @@
-"""Each test has a folder for temporary files of its own, as others run at the same time."""
+"""A separate directory for temporary files in each test, because tests run concurrently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.testing.left_over import put_temporary_files_in
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where brokers put their data, those of other processes too."""
+    """The directory in which brokers, also in other processes, store their data."""
     folder = tmp_path_factory.mktemp("temporary")
     put_temporary_files_in(folder, monkeypatch)
     return folder

@@ -1,4 +1,4 @@
-"""What brokers for tests must not leave behind."""
+"""Data and processes that brokers for tests must not leave behind."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tests.support.process import wait_until
 
 
 def put_temporary_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of this process, and of those that it starts."""
+    """Set the directory for temporary files of this process and its child processes."""
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 def folders() -> set[Path]:
-    """Those for the data of such brokers."""
+    """Return the data directories of brokers for tests."""
     return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, other than one that has ended and was not waited for."""
+    """Return whether the process is running. A zombie does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
@@ -31,5 +31,5 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_gone(pid: int) -> None:
-    """Wait until it has ended."""
-    wait_until(lambda: not is_alive(pid), 20, f"process {pid} ends")
+    """Wait until the process has exited."""
+    wait_until(lambda: not is_alive(pid), 20, f"exit of process {pid}")

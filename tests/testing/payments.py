@@ -1,5 +1,5 @@
-"""A program for simulations: orders are paid by two workers. `hasty` has a bug, `careful` has none: a worker
-of the first commits what it has not paid yet, and a kill in between loses the payment.
+"""Programs for simulations, in which two workers pay orders. `careful` is correct. `hasty` has a bug: its
+workers commit offsets before they pay, so a kill in between loses the payment.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from kafka_compat.testing import Faults, Simulation
 
 ORDERS = 30
 FAULTS = Faults(process_kills=2.0)
-"""The bug shows in one of some fifty seeds."""
+"""With these faults, about one in fifty seeds finds the bug."""
 
 
 async def pay(paid: set[bytes], order: bytes) -> None:
-    """Someone else's database."""
+    """Record the payment in an external database."""
     await asyncio.sleep(0.05)  # the database takes its time
     paid.add(order)
 
 
 async def work(simulation: Simulation, paid: set[bytes], commits_first: bool) -> None:
-    """Pay orders for ever."""
+    """Pay orders until canceled."""
     async with AIOKafkaConsumer(
         "orders",
         group_id="payments",
@@ -43,7 +43,7 @@ async def work(simulation: Simulation, paid: set[bytes], commits_first: bool) ->
 
 
 async def connected(simulation: Simulation) -> AIOKafkaProducer:
-    """A producer, once a broker is there to begin with."""
+    """Return a producer, after waiting for the first broker."""
     while True:
         producer = AIOKafkaProducer(bootstrap_servers=simulation.bootstrap_servers, enable_idempotence=True)
         try:
@@ -51,11 +51,11 @@ async def connected(simulation: Simulation) -> AIOKafkaProducer:
             return producer
         except KafkaError:
             await producer.stop()
-            await asyncio.sleep(1)  # interval of retries
+            await asyncio.sleep(1)  # retry interval
 
 
 async def order(simulation: Simulation, orders: list[bytes]) -> None:
-    """Each until it is acknowledged."""
+    """Send each order until it is acknowledged."""
     producer = await connected(simulation)
     for each in orders:
         while True:
@@ -64,13 +64,13 @@ async def order(simulation: Simulation, orders: list[bytes]) -> None:
                 break
             except KafkaError as error:
                 simulation.note(f"ordering {each!r} again: {error!r}")
-                await asyncio.sleep(1)  # interval of retries
+                await asyncio.sleep(1)  # retry interval
         await asyncio.sleep(simulation.random.uniform(0, 1))  # orders come at random moments
     await producer.stop()
 
 
 async def shop(simulation: Simulation, commits_first: bool) -> None:
-    """Orders while things go wrong; when nothing does any more, all of them must be paid."""
+    """Send orders while faults occur. After the faults end, all orders must be paid."""
     paid: set[bytes] = set()
     orders = [b"%d" % number for number in range(ORDERS)]
     for number in range(2):
@@ -80,7 +80,7 @@ async def shop(simulation: Simulation, commits_first: bool) -> None:
     for _ in range(120):
         if len(paid) == ORDERS:
             return
-        await asyncio.sleep(1)  # interval of polling, in simulated time
+        await asyncio.sleep(1)  # polling interval, in simulated time
     raise AssertionError(f"never paid: {[each for each in orders if each not in paid]}")
 
 

@@ -1,4 +1,6 @@
-"""A broker in one line: used, killed, started again, and gone without a trace."""
+"""KafkaBroker: started in one line, used, killed, started again, and closed without leaving data or processes
+behind.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.testing.left_over import folders, wait_gone
 
 
 def send(address: str, topic: str, value: bytes) -> int:
-    """The offset that it got."""
+    """Produce one record, and return its offset."""
     offsets: list[int | None] = []
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 0, "log_level": 2})
     producer.produce(topic, value, on_delivery=lambda _, message: offsets.append(message.offset()))
@@ -34,7 +36,7 @@ def send(address: str, topic: str, value: bytes) -> int:
 
 
 def receive(address: str, topic: str, group: str = "group") -> tuple[int, bytes | None]:
-    """Offset and value of the group's next record, which it commits."""
+    """Return the offset and value of the group's next record, and commit it."""
     settings = {"group.id": group, "auto.offset.reset": "earliest", "log_level": 2}
     consumer = Consumer({"bootstrap.servers": address, "enable.auto.commit": False, **settings})
     consumer.subscribe([topic])
@@ -73,7 +75,7 @@ async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
         async def tick() -> None:
             nonlocal ticks
             while True:
-                await asyncio.sleep(0.01)  # the pace of the ticks
+                await asyncio.sleep(0.01)  # interval between ticks
                 ticks += 1
 
         ticking = asyncio.ensure_future(tick())
@@ -84,7 +86,7 @@ async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
         ) as consumer:
             assert (await consumer.getone()).value == b"EWR"
         ticking.cancel()
-    assert ticks, "the loop of who waits for it goes on"
+    assert ticks, "starting a broker does not block the event loop"
 
 
 def test_a_broker_can_be_used_from_several_threads() -> None:
@@ -210,7 +212,7 @@ def test_leftovers_of_killed_brokers_are_deleted_at_the_next_startup() -> None:
         subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=Path(__file__).parents[2])
         assert len(folders()) == 2
         with KafkaBroker():
-            # Of one that is stopped its starter still holds the data.
+            # The data of a stopped broker is kept while its creator is alive.
             assert len(folders()) == 2
         living.start()
     assert not folders()
@@ -223,4 +225,4 @@ def test_a_broker_starts_quickly() -> None:
         with KafkaBroker():
             times_s.append(time.perf_counter() - began_s)
     print(times_s)
-    assert min(times_s) < (0.4 if campaign.enabled() else 2.0), "a busy machine has time until 2 s"
+    assert min(times_s) < (0.4 if campaign.enabled() else 2.0), "the higher limit is for busy machines"

@@ -1,4 +1,4 @@
-"""pytest's fixtures, in suites of their own."""
+"""The pytest fixtures, used by separate test suites."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MANY = """
 
 
 def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on one file of tests, as somebody does who has the package installed."""
+    """Run pytest on one test file, like a user with the package installed."""
     (folder / "test_it.py").write_text(textwrap.dedent(text))
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Command lines of administration, in `lines/`; see compare.py for what they may hold."""
+"""Command lines of the administration tools, in `lines/`. The format is described in compare.py."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ TOOLS = (
 )
 TABLES = {name: table(name) for name in TOOLS}
 FEATURES = table("features")
-"""Of which Kafka's own command takes a JVM for each."""
+"""Kafka's own command needs a new JVM for each of these lines."""
 JUSTIFIED = {" +": " "}
-"""Its command fills lines with blanks until all are of one length."""
+"""Kafka's command pads all lines to the same length."""
 CLUSTER = table("cluster")
-"""For clusters of three brokers."""
+"""Command lines for clusters of three brokers."""
 DROPPED = table("dropped-admin")
-"""Flags that Kafka 4 dropped, and 3.9 had."""
+"""Command lines with flags that exist in 3.9 and were removed in Kafka 4."""
 ACLS = table("acls")
-"""For brokers that have an authorizer."""
+"""Command lines for brokers with an authorizer."""
 
 _CUT = {"topic": "cut", "partition": 0, "offset": 1}
 
 
 def write_files(folder: Path) -> None:
-    """What {files} has."""
+    """Write the contents of {files}."""
     (folder / "client.properties").write_text("client.id=someone\n")
     (folder / "impatient").write_text("default.api.timeout.ms=1000\nrequest.timeout.ms=900\n")
     (folder / "topic.properties").write_text("retention.ms=5000\nsegment.ms=7000\n")

@@ -1,7 +1,8 @@
-"""Two clusters of three brokers in the same state, ours and genuine Kafka 3.9.1: what Kafka's tools are asked
-about when there is more than one broker.
+"""Two clusters of three brokers in the same state, this project's and Apache Kafka 3.9.1, for tests of
+Kafka's tools on several brokers.
 
-Every replica has its place, those of the internal topics too, so that coordinators are the same on both.
+All replicas are assigned explicitly, including those of internal topics, so that the coordinators are the
+same on both clusters.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PLACES = {
     "__consumer_offsets": "1:2:3,2:3:1,3:1:2",
     "__transaction_state": "2:3:1,3:1:2,1:2:3",
 }
-"""The brokers of each partition's replicas, the first leader first."""
+"""Replica assignments of the topics, with the preferred leader first."""
 
 INTERNAL = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 
@@ -46,7 +47,7 @@ CLUSTER_SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "log.dirs": "{folder}/disk-1,{folder}/disk-2",
-    # What the cleaners of genuine Kafka take at once; its heap is small.
+    # The cleaners of Apache Kafka allocate this buffer at once, and its heap is small.
     "log.cleaner.dedupe.buffer.size": "8388608",
     "replica.fetch.max.bytes": "8192",
     "replica.fetch.response.max.bytes": "8192",
@@ -54,14 +55,14 @@ CLUSTER_SETTINGS = {
 }
 
 READS = {"--describe", "--list", "--verify", "list", "describe", "describe-producers", "find-hanging"}
-"""Words of commands that change nothing."""
+"""Arguments of commands that change nothing."""
 SETTLE_S = 10.0
 HEAVY_RECORDS = 40
 _HEAVY_SIZE_BYTES = 8000
 
 
 class Clusters:
-    """Both clusters, asked the same."""
+    """Both clusters, with the same commands run on each."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -93,13 +94,17 @@ class Clusters:
             producer.flush(30)
 
     def same(self, tool: str, commands: str, *, but: str = "$^") -> None:
-        """Run each line's arguments; AssertionError with all differences, but for lines that match `but`."""
+        """Run each line's arguments on both clusters. Raises AssertionError with all differences, except in
+        lines that match `but`.
+        """
         lines = [line for line in commands.splitlines() if line.strip()]
         found = [line for command in lines for line in self._differences(tool, command.split(), but)]
         assert not found, "\n".join(found)
 
     def _differences(self, tool: str, words: Sequence[str], but: str) -> list[str]:
-        """Where the outputs differ; of what is only read, at the end of what is on its way."""
+        """Return the differences between the outputs. Commands that change nothing are retried until the
+        outputs are equal or SETTLE_S has passed.
+        """
         deadline = time.monotonic() + (SETTLE_S if READS & set(words) else 0)
         while True:
             found = self.pair.both(lambda side: self._output(side, tool, words))
@@ -121,7 +126,7 @@ class Clusters:
         return neutral_output(printed, str(side.folder), side.ports)
 
     def same_files(self, arguments: str, pattern: str) -> None:
-        """kafka-dump-log prints the same of the files that match, broker by broker."""
+        """Check that kafka-dump-log prints the same for each broker's files that match `pattern`."""
 
         def dump(side: Side, broker_id: int) -> list[str]:
             found = sorted((side.folder / str(broker_id)).glob(f"disk-*/{pattern}"), key=_place)
@@ -136,13 +141,13 @@ class Clusters:
         assert not found, "\n".join(found)
 
     def write(self, name: str, content: object) -> None:
-        """A JSON file for the tools, on both sides; {folder} in it is the side's."""
+        """Write a JSON file for the tools of both sides. {folder} is replaced by the side's directory."""
         for side in self.pair.sides:
             text = json.dumps(content).replace("{folder}", str(side.folder))
             (side.folder / "files" / name).write_text(text)
 
     def until(self, topic: str, leader: int, isr: Sequence[int], partition: int = 0) -> None:
-        """Wait until a partition has this leader and these in-sync replicas, on both sides."""
+        """Wait until a partition has this leader and these in-sync replicas on both sides."""
 
         def reached(side: Side) -> bool:
             found, in_sync = side.partition(topic, partition)
@@ -154,7 +159,9 @@ class Clusters:
         self.pair.both(lambda side: side.brokers[broker_id].stop())
 
     def start(self, broker_id: int, *, led_only: bool = False) -> None:
-        """Start a broker again, and wait until whatever lives (and has a leader) is in sync."""
+        """Restart a broker, and wait until all live replicas (with `led_only`: of partitions with a leader)
+        are in sync.
+        """
         self.pair.both(lambda side: side.brokers[broker_id].start())
         self.pair.until(lambda side: side.fully_in_sync(led_only=led_only), "all in sync")
 
@@ -165,7 +172,7 @@ class Clusters:
 
 @contextmanager
 def both_clusters(directory: Path) -> Iterator[Clusters]:
-    """Both, with all brokers up."""
+    """Start both clusters with all brokers."""
     with running(directory, CLUSTER_SETTINGS) as pair:
         clusters = Clusters(pair)
         yield clusters
@@ -180,5 +187,5 @@ def _replicas() -> dict[str, list[list[int]]]:
 
 
 def _place(file: Path) -> str:
-    """Partition and segment: on which of its disks a broker keeps a partition is its own affair."""
+    """Sort key of a log file: partition and segment, because the log directory of a partition may differ."""
     return f"{file.parent.name}/{file.name}"

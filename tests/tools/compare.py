@@ -1,12 +1,15 @@
-"""The same command lines, run by Kafka's own commands and by ours, on one broker: output and exit code
-are equal, except for sentences, which are our own (see wording.py).
+"""Comparison of Kafka's commands with this project's: on the same broker, they have the same output and exit
+code, except for sentences, which this project words differently (see wording.py).
 
-A table is a text with one command line per line, as a shell would take it. In it
-  {me}        is a word of its own for each: what a command makes belongs to it alone
-  @           is --bootstrap-server and the address of the broker, {broker} is the address
-  {files}     is a folder, the same for both, with the files that the test put there
-  <<< TEXT    at the end of a line is what it gets on stdin, with the escapes of Python.
-Kafka's commands go through the whole table first, then ours, so a table leaves what both share as it was.
+A table is a text with one command line per line, in shell syntax, with the following placeholders:
+
+{me}        is a word that differs for both, so that a command's objects belong to it alone
+@           is --bootstrap-server and the address of the broker, {broker} is the address
+{files}     is a directory with files of the test, the same for both
+<<< TEXT    at the end of a line is its standard input, with Python's escapes.
+
+Kafka's commands run through the whole table first, and then this project's, so a table must not change shared
+objects.
 """
 
 from __future__ import annotations
@@ -31,20 +34,20 @@ from tests.tools.neutral import differences
 from tests.tools.wording import without_wording
 
 _HERS, _MINE = NAMES = ("xhers", "xmine")
-"""What {me} is."""
+"""The values of {me}."""
 _LEFT_OUT = re.compile(
     r"^\s+at |^\t\.\.\. \d+ more|WARN \[\w+Client |WARN \[(Consumer|Producer) "
     r"|These configurations .* were supplied|ERROR \[AdminClient .*\] Connection to node"
-    # What it says of its own logging, and of the other form that a file of offsets may have.
+    # Messages about the tool's logging, and about the alternative format of an offsets file.
     r"|main ERROR Reconfiguration failed|^com\.fasterxml\.jackson\S+Exception: "
 )
 _END_THEIR_JVM = {"kafka-features", "kafka-transactions", "kafka-producer-perf-test"}
-"""Commands that end the process themselves when something is wrong: each needs a JVM of its own."""
+"""Kafka's commands that exit the JVM on errors, so that each needs a new JVM."""
 READS = {"--describe", "--list", "--verify"}
-"""Words of commands that change nothing."""
+"""Arguments of commands that change nothing."""
 _TRIES = 3
 SETTLE_S = 3.0
-"""For how long such a command may print something else: what was changed is not told everywhere at once."""
+"""Maximum time for which these commands may differ, because changes reach the brokers with a delay."""
 PAUSE_S = 0.2
 _LISTS = (
     r"( only supports operations | takes the following options: | takes one of these options: "
@@ -55,7 +58,7 @@ _REPLACED = (
     (r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ", "[TIME] "),
     (r'^Exception in thread "main" ', ""),
     (r"adminclient-\d+", "adminclient-N"),
-    # How often it was tried is a matter of luck.
+    # The number of attempts varies.
     (r"(TimeoutException: )(Timed out|Call\().*", r"\1TOO LATE"),
     (r"Epoch: \d+", "Epoch: N"),
     (r"TopicId: [\w-]{22}", "TopicId: ID"),
@@ -64,7 +67,7 @@ _REPLACED = (
 
 
 class Line(NamedTuple):
-    """One command line, with the placeholders in it."""
+    """A command line with placeholders."""
 
     tool: str
     arguments: tuple[str, ...]
@@ -75,12 +78,12 @@ class Line(NamedTuple):
 
 
 def table(name: str) -> str:
-    """The table of that name in the folder `lines`."""
+    """Read a table from the directory `lines`."""
     return (Path(__file__).parent / "lines" / f"{name}.txt").read_text()
 
 
 def lines_of(text: str) -> list[Line]:
-    """The command lines of a table."""
+    """Return the command lines of a table."""
     found = []
     for line in filter(None, map(str.strip, text.splitlines())):
         before, arrow, after = line.replace(" @", " --bootstrap-server {broker}").partition(" <<< ")
@@ -92,22 +95,23 @@ def lines_of(text: str) -> list[Line]:
 
 
 class Comparison:
-    """Both kinds of commands, on one broker. `words` are the placeholders and what they stand for."""
+    """Runs both kinds of commands on one broker. `words` maps the placeholders to their values."""
 
     def __init__(self, tools: JavaTools, broker: str, files: str, *, in_processes: bool = False) -> None:
-        """`in_processes` runs each of our commands as a process of its own, as users do, not in this one."""
+        """With `in_processes`, each of this project's commands runs in a new process, as it does for users;
+        otherwise in this process.
+        """
         self._tools = tools
         self._words = {"broker": broker, "files": files}
         self._in_processes = in_processes
         self.count = 0
 
     def differences(self, text: str, replaced: Mapping[str, str | None] | None = None) -> list[str]:
-        """Where both do not print or end the same; [] when nowhere. `replaced` are expressions, and what
-        stands for what they match, for that which must differ in these lines; lines with a match of one that
-        has None are left out.
+        """Return the differences in outputs and exit codes. `replaced` maps regular expressions for text that
+        must differ to replacements; lines that match an expression with None are omitted.
 
-        What differs is tried again from the start: brokers learn of changed settings a little later, and a
-        command that asks before that has another answer, whichever of the two it is.
+        If there are differences, the table is run again: brokers learn of changed settings with a delay, so
+        either command may have seen the old state.
         """
         lines = lines_of(text)
         self.count += len(lines)
@@ -126,7 +130,7 @@ class Comparison:
             deadline = time.monotonic() + (SETTLE_S if READS & {*line.arguments} else 0)
             while True:
                 right = _neutral(self._ours(line), _MINE, replaced)
-                # Rows of hash tables come in any order.
+                # Rows from hash tables are printed in any order.
                 same = sorted(map(str.strip, left)) == sorted(map(str.strip, right))
                 if same or time.monotonic() > deadline:
                     break
@@ -170,7 +174,7 @@ class Comparison:
 
 @contextmanager
 def _caught(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
-    """Standard streams in memory."""
+    """Replace the standard streams with streams in memory."""
     before = sys.stdin, sys.stdout, sys.stderr
     out, err = io.BytesIO(), io.BytesIO()
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
@@ -194,7 +198,7 @@ def _neutral(printed: Printed, me: str, replaced: Mapping[str, str | None]) -> l
 
 
 def neutral_lines(text: str, me: str = _MINE, replaced: Mapping[str, str | None] | None = None) -> list[str]:
-    """The lines of an output, without what differs each time, and without the places of stack traces."""
+    """Return the lines of an output without variable parts and stack traces."""
     found = []
     more = (replaced or {}).items()
     for line in text.replace(me, "MINE").splitlines():
@@ -208,7 +212,7 @@ def neutral_lines(text: str, me: str = _MINE, replaced: Mapping[str, str | None]
 
 
 def _without_order(line: str) -> str:
-    """Some lists are of Java's sets, which have another order in each of its processes."""
+    """Sort lists that Java prints from sets, whose order varies between JVMs."""
     before, start, rest = re.split(_LISTS, line, maxsplit=1) if re.search(_LISTS, line) else (line, "", "")
     listed, end, after = rest.partition('"')
     return before + start + ", ".join(sorted(item.strip("[]") for item in listed.split(", "))) + end + after

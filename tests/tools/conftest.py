@@ -1,4 +1,6 @@
-"""A pair of brokers for each module that compares tools: some change one of both alone."""
+"""Fixtures: a pair of brokers for each module that compares tools, because some tests change only one of
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def newest() -> Iterator[JavaTools]:
-    """The tools that our commands are as."""
+    """The version of Kafka's tools that this project's commands follow."""
     found = JavaTools(kafka_jars.TOOLS_VERSION)
     yield found
     found.close()

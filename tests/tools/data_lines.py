@@ -1,7 +1,7 @@
-"""Command lines about records, groups and transactions, in `lines/`; see compare.py for what they may hold.
+"""Command lines about records, groups and transactions, in `lines/`. The format is described in compare.py.
 
-What stands above the first empty line of a table is run every day, the rest in campaigns. {log} in a line is
-a broker's folder of logs.
+Lines above the first empty line of a table are run daily, the others in campaigns. {log} in a line is a log
+directory of the broker.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ TOOLS = (
     "perf-tests",
     "ended-transactions",
 )
-"""In their order: dumps are of logs that nothing was written to yet for one of both commands."""
+"""In this order, because dumps must run before either command has written to the logs."""
 NUMBERS = "numbers"
 FIRST_OFFSET = 5
 _NUMBERS = (0, 1, -1, 7.5, 0.1, 12345678.0, 1e-5, -1.5e300)
-"""Java before 19 does not always find the shortest way to write a float; of these it does."""
+"""Numbers for which Java before 19 finds the shortest decimal representation of a float."""
 
 
 def lines(name: str) -> str:
-    """The command lines to run."""
+    """Return the command lines to run."""
     text = table(name)
     return text if campaign.enabled() else text.partition("\n\n")[0]
 
 
 def with_logs(text: str, log_dirs: Sequence[Path]) -> str:
-    """Lines with the places of logs in them."""
+    """Replace {log} in the lines by the log directories."""
 
     def place(found: re.Match[str]) -> str:
         return next(str(folder / found[1]) for folder in log_dirs if (folder / found[1]).exists())
@@ -54,8 +54,8 @@ def with_logs(text: str, log_dirs: Sequence[Path]) -> str:
 
 
 def make_indexes(log_dirs: Sequence[Path]) -> None:
-    """Those of the first segment of alpha-0, empty where there are none yet, as Kafka's command makes them
-    before it says that they are too small.
+    """Create the missing index files of the first segment of alpha-0. Kafka's command creates them empty
+    before it reports that they are too small.
     """
     for folder in log_dirs:
         for suffix in ("index", "timeindex"):
@@ -64,7 +64,7 @@ def make_indexes(log_dirs: Sequence[Path]) -> None:
 
 
 def make_numbers(address: str) -> None:
-    """A topic of numbers: of eight bytes in its first partition, of four in its second."""
+    """Create a topic with eight-byte numbers in its first partition and four-byte numbers in its second."""
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic(NUMBERS, 2, 1)])[NUMBERS].result(60)
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
@@ -75,7 +75,7 @@ def make_numbers(address: str) -> None:
 
 
 def write_files(folder: Path, address: str) -> None:
-    """What {files} has."""
+    """Write the contents of {files}."""
     for name, text in {
         "client.properties": "client.id=someone\n",
         "reader.properties": "parse.key=true\nkey.separator=/\n",
@@ -90,7 +90,7 @@ def write_files(folder: Path, address: str) -> None:
 
 
 def _write_segments(folder: Path) -> None:
-    """Segments of all formats and codecs, whole and broken, with what lies beside them."""
+    """Write valid and corrupt segments in all formats and codecs, with their index files."""
     records = [
         Record(0, 1_700_000_000_000 + index, key, value, [("h", b"1"), ("g", None)])
         for index, (key, value) in enumerate(((b"k", "wé€".encode()), (None, b"\xff"), (b"l", None)))
@@ -133,8 +133,8 @@ def _write_segments(folder: Path) -> None:
 
 
 def _write_indexes(stem: Path, second_position: int, count: int) -> None:
-    """Beside a segment: an offset index whose second entry is wrong, a time index that contradicts the
-    records, aborted transactions, producers.
+    """Write a segment's index files: an offset index with a wrong second entry, a time index that contradicts
+    the records, aborted transactions, and a producer snapshot.
     """
     stem.with_suffix(".index").write_bytes(
         struct.pack(">iiii", 2 * count - 1, second_position, 3 * count, second_position)

@@ -1,4 +1,4 @@
-"""What a tool printed, without what every broker chooses for itself: ids, places, sizes and times."""
+"""Removes values that differ between brokers from a tool's output: ids, paths, sizes and times."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _REPLACED = (
     (r"^\[\d{4}-\d\d-\d\d [\d:,]+\] ", ""),
     (r"adminclient-\d+", "adminclient-N"),
     (r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID"),
-    # Times of today; those that the tests give their records are of 2023.
+    # Replace current times. Test records have timestamps in 2023.
     (r"\b(?!17000000000)1[789]\d{11}\b", "TIME"),
-    # In which state a client's patience ends is a matter of luck.
+    # The message depends on the state in which the client's timeout occurs.
     (r"(TimeoutException): (Timed out|Call\().*", r"\1: TOO LATE"),
     (r"\bTIME\s+\d+\s", "TIME DURATION "),
     (r"\b(1700000000\d{3}) \d{7}$", r"\1 MINUTES"),
@@ -26,29 +26,31 @@ _REPLACED = (
     (r"disk-[12]", "disk"),
     (r"TopicId: \S+", "TopicId: ID"),
     (r"^Cluster ID: .*", "Cluster ID: ID"),
-    # Of DescribeTopicPartitions, which genuine Kafka serves with KRaft alone.
+    # From DescribeTopicPartitions, which Apache Kafka serves only with KRaft.
     (r"\tElr: [^\t]*\tLastKnownElr: [^\t]*", ""),
     (r"[ \t]+", " "),
 )
 
 
 _LEFT_OUT = re.compile(r"^\s+(at |\.\.\. )|WARN \[AdminClient .*\] (Connection to node|Bootstrap broker)")
-"""Stack traces, and what clients that an earlier tool left open in its JVM say of a broker that is gone."""
+"""Stack traces, and warnings about a stopped broker from clients that an earlier tool left open in its
+JVM.
+"""
 _PROPOSED = "Proposed partition reassignment configuration"
-"""Before what kafka-reassign-partitions draws by lot: which replica is to be the first one."""
+"""The line before the plan of kafka-reassign-partitions, which selects the first replica at random."""
 
 
 def neutral_output(printed: Printed, directory: str, ports: Mapping[str, str]) -> list[str]:
-    """The lines that a tool printed, sorted: the order of rows means nothing, a broker's hash tables make it.
+    """Return the sorted lines of a tool's output, because the order of rows from hash tables is arbitrary.
 
-    `directory` holds all files of the side, `ports` says what is shown for the ports of its brokers.
+    `directory` contains all files of the side. `ports` maps the ports of its brokers to placeholders.
     """
     out, err = (_neutral_lines(text, directory, ports) for text in (printed.out, printed.err))
     return [f"exit code {printed.code}", *out, "on stderr:", *err]
 
 
 def differences(title: str, genuine: list[str], ours: list[str]) -> list[str]:
-    """Lines that show where two outputs differ; [] when nowhere."""
+    """Return a diff of two outputs, or [] if they are equal."""
     return list(difflib.unified_diff(genuine, ours, f"{title}: genuine", "ours", lineterm="", n=1))
 
 
@@ -80,7 +82,7 @@ def _neutral(line: str) -> str:
 
 
 def _log_dirs(report: dict[str, Any]) -> str:
-    """Where a broker puts a new partition is its own affair."""
+    """Remove log directories and sizes, because a broker may place a new partition in any directory."""
     shown = []
     for broker in report["brokers"]:
         partitions = [item for directory in broker["logDirs"] for item in directory["partitions"]]

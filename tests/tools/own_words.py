@@ -1,9 +1,11 @@
-"""Runs of eight words that our texts share with the strings in Kafka's jars.
+"""Sequences of eight words that this project's texts share with the strings in Kafka's jars.
 
-`python -m tests.tools.own_words` prints them: one line per run, with the file and line of ours.
+`python -m tests.tools.own_words` prints them: one sequence per line, with the file and line of this project's
+text.
 
-Our texts are the string literals of the product, its data files, and the pages. Kafka's are the constants of
-the class files in kafka-*.jar. Words are lower case letters and digits; placeholders are no words.
+This project's texts are the string literals of the product, its data files, and the documentation. Kafka's
+texts are the string constants in the class files of kafka-*.jar. Words consist of lower case letters and
+digits; placeholders do not count.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from tests.support import kafka_jars
 from tests.support.servers import PROJECT
 
 RUN: Final = 8
-"""How many consecutive words make a finding."""
+"""Minimum number of consecutive words in a finding."""
 VERSIONS: Final = (*kafka_jars.BROKER_VERSIONS, kafka_jars.TOOLS_VERSION)
 _UTF8, _STRING = 1, 8
 _DOUBLE: Final = (5, 6)
-"""Tags of long and double, which take two numbers of the constant pool."""
+"""Tags of long and double constants, which take two entries of the constant pool."""
 _SIZES: Final = {5: 9, 6: 9, 7: 3, 8: 3, 15: 4, 16: 3, 19: 3, 20: 3}
-"""Sizes of entries in bytes, where they are not 5."""
+"""Sizes of constant pool entries in bytes, if they are not 5."""
 _PACKAGES: Final = ("kafka_compat", "storage", "coordination")
 _DATA: Final = (".txt", ".json", ".html", ".js", ".css", ".svg")
 _PLACEHOLDERS: Final = re.compile(r"%(?:\.\d+)?[a-z]\b|\{[^{}]*\}|\x01")
@@ -37,7 +39,7 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 _RESPONSES: Final = "messages of responses, which tests/conformance/comparison.py compares with Kafka's"
 _SETTINGS: Final = "messages about settings, at startup and in responses: tests/tools/test_same_output.py"
 _LOGINS: Final = (
-    "messages about logins and certificates: tests/security/test_exchange_like_genuine.py and others"
+    "messages about logins and certificates: tests/security/test_sasl_conversations.py and others"
 )
 MESSAGES: Final = {
     "coordination/controller/reassignment.py": _RESPONSES,
@@ -53,7 +55,7 @@ MESSAGES: Final = {
     "kafka_compat/telemetry/subscriptions.py": _RESPONSES,
     "storage/records/validation.py": _RESPONSES,
 }
-"""Files and directories whose messages are Kafka's own, to the reason. Docstrings are no messages."""
+"""Maps files and directories that use Kafka's messages to the reason. Docstrings are not messages."""
 
 _NAME: Final = "the name of a setting"
 _COLUMNS: Final = "columns or fields of an output, which scripts read"
@@ -81,11 +83,11 @@ EXCEPTIONS: Final = {
     "The broker has been unfenced. Transitioning from RECOVERY to RUNNING": "Testcontainers waits for it",
     "The broker does not support the requested SASL mechanism": "kafkajs's error, which the page explains",
 }
-"""Words that may be equal, to the reason."""
+"""Maps texts that may match Kafka's to the reason."""
 
 
 class Text(NamedTuple):
-    """One of our texts: the file relative to the project, and its first line."""
+    """A text of this project: its file relative to the project, and its first line."""
 
     path: str
     line: int
@@ -94,7 +96,7 @@ class Text(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A maximal run of words that one of our texts shares with Kafka."""
+    """A maximal sequence of words shared with Kafka."""
 
     path: str
     line: int
@@ -102,12 +104,12 @@ class Finding(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, without placeholders."""
+    """Return the words of a text, without placeholders."""
     return _WORD.findall(_PLACEHOLDERS.sub(" ", text).lower())
 
 
 def runs_of(texts: Iterator[str]) -> set[str]:
-    """Every run of RUN words in these texts."""
+    """Return all sequences of RUN words in these texts."""
     found: set[str] = set()
     for text in texts:
         words = words_of(text)
@@ -117,7 +119,9 @@ def runs_of(texts: Iterator[str]) -> set[str]:
 
 
 def texts_of_jars(version: str) -> Iterator[str]:
-    """The string constants of that version's classes, without those that have no blank: they are names."""
+    """Yield the string constants of a version's classes. Strings without a blank are omitted, because they
+    are names.
+    """
     for jar in sorted(kafka_jars.jars(version).glob("kafka*.jar")):
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
@@ -126,7 +130,7 @@ def texts_of_jars(version: str) -> Iterator[str]:
 
 
 def constants(data: bytes) -> Iterator[str]:
-    """The string constants of a class file, in the order of its constant pool."""
+    """Yield the string constants of a class file, in the order of its constant pool."""
     (count,) = struct.unpack_from(">H", data, 8)
     texts: dict[int, str] = {}
     used: list[int] = []
@@ -147,7 +151,7 @@ def constants(data: bytes) -> Iterator[str]:
 
 
 def our_texts(root: Path = PROJECT) -> Iterator[Text]:
-    """The literals of the product, its data files, and the pages."""
+    """Yield the string literals of the product, its data files, and the documentation."""
     for package in _PACKAGES:
         for path in sorted((root / package).rglob("*")):
             name = str(path.relative_to(root))
@@ -160,7 +164,7 @@ def our_texts(root: Path = PROJECT) -> Iterator[Text]:
 
 
 def literals(name: str, source: str) -> Iterator[Text]:
-    """The string literals of a Python file; the pieces of an f-string are one text."""
+    """Yield the string literals of a Python file. The parts of an f-string are one text."""
     no_messages: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
@@ -187,7 +191,7 @@ def _data(name: str, path: Path) -> Iterator[Text]:
 
 
 def findings(texts: Iterator[Text], theirs: set[str]) -> list[Finding]:
-    """The runs of these texts that are among Kafka's, except for MESSAGES and EXCEPTIONS."""
+    """Return the sequences in these texts that also occur in Kafka's, except for MESSAGES and EXCEPTIONS."""
     allowed = runs_of(iter(EXCEPTIONS))
     found = []
     for text in texts:
@@ -209,12 +213,12 @@ def findings(texts: Iterator[Text], theirs: set[str]) -> list[Finding]:
 
 
 def kafkas_runs() -> set[str]:
-    """The runs in the jars of every version."""
+    """Return the sequences in the jars of every version."""
     return runs_of(text for version in VERSIONS for text in texts_of_jars(version))
 
 
 def main() -> int:
-    """Print the findings; 1 if there are any."""
+    """Print the findings. Return 1 if there are any."""
     found = findings(our_texts(), kafkas_runs())
     for path, line, words in found:
         print(f"{path}:{line}: {words}")

@@ -1,4 +1,6 @@
-"""kafka-topics and the other commands of administration print and end as Kafka's own do, on any Kafka."""
+"""kafka-topics and the other administration commands: output and exit code are the same as with Kafka's
+commands, on any Kafka broker.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module", params=["genuine", "ours"][: campaign.rounds(1, 2)])
 def side(request: pytest.FixtureRequest, pair: Pair) -> Side:
-    """A genuine broker, and in campaigns ours."""
+    """An Apache Kafka broker; in campaigns, also this project's broker."""
     return next(side for side in pair.sides if side.name == request.param)
 
 
@@ -61,7 +63,7 @@ def test_kafka_features_prints_the_same_output(comparison: Comparison) -> None:
 def guarded(
     request: pytest.FixtureRequest, newest: JavaTools, files: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Comparison]:
-    """With an authorizer, that lets everyone do all."""
+    """Run the commands on a broker with an authorizer that allows everything."""
     kind = GenuineKafka if request.param == "genuine" else KafkaCompatBroker
     server: Server = kind(tmp_path_factory.mktemp(request.param), GUARDED)
     server.start(120)
@@ -89,7 +91,7 @@ def test_commands_print_the_same_output_as_genuine_ones_on_three_brokers(
 def test_log_directories_are_listed_in_the_order_of_genuine_tools(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
-    """Which is that of a hash table, and depends on its size."""
+    """The order is that of a hash table, and depends on its size."""
     folders = ",".join(str(tmp_path / f"disk-{number}") for number in range(6))
     server = KafkaCompatBroker(tmp_path, {"log.dirs": folders})
     server.start()
@@ -102,7 +104,7 @@ def test_log_directories_are_listed_in_the_order_of_genuine_tools(
         server.stop()
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="a campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 @pytest.mark.parametrize("version", OTHERS)
 def test_commands_print_the_same_output_as_genuine_ones_on_kraft_clusters(
     version: str, newest: JavaTools, files: str, tmp_path: Path
@@ -123,5 +125,5 @@ def test_commands_print_the_same_output_as_genuine_ones_on_kraft_clusters(
 
 
 def _some(text: str) -> str:
-    """All lines in a campaign, else some."""
+    """Return all lines in a campaign, otherwise a part of them."""
     return "\n".join(text.splitlines()[:: campaign.rounds(16, 1)])

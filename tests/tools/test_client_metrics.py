@@ -1,4 +1,6 @@
-"""kafka-client-metrics prints and ends as Kafka's own does, on our broker and on a genuine one with KRaft."""
+"""kafka-client-metrics: output and exit code are the same as with Kafka's command, on this project's broker
+and on Apache Kafka with KRaft.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""kafka-console-consumer and the other commands for records, groups and transactions print and end as Kafka's
-own do.
+"""kafka-console-consumer and the other commands for records, groups and transactions: output and exit code
+are the same as with Kafka's commands.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from tests.tools.compare import Comparison
 from tests.tools.world import Pair, Side
 
 DRAWN = {
-    # What takes how long.
+    # Durations and rates.
     r"^(\d+ (?:steady state )?records sent), .*latency.*": r"\1",
     r"^[\d:. -]+, [\d:. -]+, (\d+\.\d+), [\d.]+, (\d+), .*": r"\1, \2",
     r"\t(\d{13}) *\t(\d+) *\t": r"\t\1\tFOR\t",
-    # Drawn by lot, or of the machine.
+    # Random or machine-dependent values.
     r"(perf-consumer|console-consumer)-\d+": r"\1-N",
     r"^(null|Tools\$Exited)$": "",
 }
-"""What must differ."""
+"""Expressions for values that must differ, with their replacements."""
 SAID_SINCE = dict.fromkeys(
     (r"^(Warning: |Option )--\S+ is deprecated", r"^Consuming with the classic group protocol")
 )
-"""What newer ones say of flags that 3.9 has, too."""
+"""Warnings of newer tools about flags that 3.9 has, too."""
 
 
 @pytest.fixture(scope="module", params=["ours", "genuine"] if campaign.enabled() else ["ours"])
 def side(request: pytest.FixtureRequest, pair: Pair) -> Side:
-    """Our broker, and the genuine one."""
+    """This project's broker; in campaigns, also Apache Kafka."""
     return next(side for side in pair.sides if side.name == request.param)
 
 
@@ -44,7 +44,7 @@ def files(side: Side, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> s
 
 @pytest.fixture(scope="module", autouse=True)
 def numbers(pair: Pair) -> None:
-    """On both, so that they stay alike."""
+    """Create the topic on both brokers, so that their states remain equal."""
     for side in pair.sides:
         data_lines.make_numbers(side.address)
 

@@ -1,5 +1,5 @@
-"""Texts of the product are our own: no eight consecutive words of Kafka's. The comparison with Kafka's
-commands leaves out wording only.
+"""Texts of the product do not share eight consecutive words with Kafka's texts. The comparisons of commands
+ignore differences in wording only.
 """
 
 from __future__ import annotations

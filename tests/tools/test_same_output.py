@@ -1,8 +1,8 @@
-"""Kafka's own tools print the same for our broker as for genuine Kafka 3.9.1, save ids, sizes and times.
+"""Kafka's own tools print the same for this broker as for Apache Kafka 3.9.1, except for ids, sizes and
+times.
 
-Each table is a story: its commands run one after another, on both brokers at once. tests/tools/world.py makes
-what is there before. Of client-metrics, which genuine Kafka refuses with ZooKeeper, test_client_metrics.py
-tells.
+The commands of each table run one after another, on both brokers concurrently. tests/tools/world.py creates
+the initial state. test_client_metrics.py tests client-metrics, which Apache Kafka rejects with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.tools.world import Pair
 
 
 def same(pair: Pair, tool: str, commands: str) -> None:
-    """Run each line's arguments; AssertionError with all differences."""
+    """Run each line's arguments on both brokers. Raises AssertionError with all differences."""
     lines = [line for line in commands.splitlines() if line.strip()]
     found = [line for command in lines for line in pair.differences(tool, command.split())]
     assert not found, "\n".join(found)

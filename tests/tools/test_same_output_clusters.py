@@ -1,8 +1,9 @@
-"""Kafka's own tools print the same for three brokers of ours as for three of genuine Kafka 3.9.1.
+"""Kafka's own tools print the same for three brokers of this project as for three of Apache Kafka 3.9.1,
+except for ids, sizes and times.
 
-Save ids, sizes and times. The tests are chapters of one story on the clusters of tests/tools/clusters.py, and
-each leaves all brokers up. Everyday a few chapters are told, with --campaign all. Of
-client-metrics, which genuine Kafka refuses with ZooKeeper, tests/tools/test_client_metrics.py tells.
+The tests run in sequence on the clusters of tests/tools/clusters.py, and each one leaves all brokers running.
+A daily run executes some of them, a campaign all. tests/tools/test_client_metrics.py tests client-metrics,
+which Apache Kafka rejects with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pytest
 from tests.support import campaign
 from tests.tools.clusters import Clusters, both_clusters
 
-long_only = pytest.mark.skipif(not campaign.enabled(), reason="three brokers of each, in full: --campaign")
+long_only = pytest.mark.skipif(
+    not campaign.enabled(), reason="all tests of three brokers each: needs --campaign"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ DESCRIPTIONS = """
     --describe --at-min-isr-partitions
     --describe --under-min-isr-partitions
 """
-"""For kafka-topics, whatever happened before."""
+"""Arguments for kafka-topics, checked after every change."""
 
 
 IMPATIENT = "--command-config {files}/impatient"
@@ -164,7 +167,7 @@ def test_kafka_configs_prints_the_same_output_for_brokers(clusters: Clusters) ->
 
 @long_only
 def test_kafka_configs_prints_the_same_output_for_all_settings_of_a_broker(clusters: Clusters) -> None:
-    """But for settings of our own, and defaults that let a broker start on a bare machine."""
+    """Settings that exist only in this project, and settings whose defaults differ, are excluded."""
     own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
     clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
 
@@ -408,7 +411,7 @@ def test_kafka_reassign_partitions_prints_the_same_output_for_moves_between_disk
 
 
 def test_kafka_leader_election_prints_the_same_output(clusters: Clusters) -> None:
-    """The reassignment before has left one leader who is not the preferred one."""
+    """After the reassignment in the previous test, one leader is not the preferred one."""
     clusters.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("moved", 1, {})))
     clusters.same(
         "kafka-leader-election",
@@ -612,7 +615,7 @@ def test_tools_print_the_same_output_when_a_topic_is_deleted_during_its_reassign
 
 @long_only
 def test_tools_print_the_same_output_after_the_controller_has_left(clusters: Clusters) -> None:
-    """And with it coordinators of groups and transactions."""
+    """The controller was also the coordinator of groups and transactions."""
     clusters.write("cut-alpha.json", partitions(("alpha", 0, {"offset": 5}), ("alpha", 1, {"offset": -1})))
     clusters.stop(1)
     clusters.until("alpha", 2, [2, 3], 0)

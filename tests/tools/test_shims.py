@@ -1,4 +1,4 @@
-"""Kafka's commands are there under all their names, and shells know their flags."""
+"""Kafka's commands are installed under all their names, and shells can complete their flags."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def test_flags_are_listed_for_other_shells(shell: str) -> None:
 
 
 def test_a_command_starts_much_faster_than_a_jvm(folder: Path, pair: Pair) -> None:
-    """A twentieth, on a machine that has nothing else to do."""
+    """On an idle machine, it takes at most a twentieth of the time."""
     line = ["--bootstrap-server", pair.sides[0].address, "--list"]
     ours = _least_s([str(folder / "kafka-topics"), *line], 20)
     hers = _least_s(java.command("kafka-topics", *line), campaign.rounds(2, 5))
-    assert ours < hers / campaign.rounds(5, 20), f"{ours:.3f} s of {hers:.3f} s"
+    assert ours < hers / campaign.rounds(5, 20), f"{ours:.3f} s, compared with {hers:.3f} s"
 
 
 def _least_s(line: list[str], rounds: int) -> float:

@@ -1,8 +1,10 @@
-"""Outputs of Kafka's commands without their wording, since ours say the same in our own words.
+"""Outputs of Kafka's commands without their wording, because this project's commands word the same messages
+differently.
 
-sentences.txt maps Kafka's sentences to ours: a line with Kafka's sentence, where "…" stands for omitted words
-and {} for a value, then an indented line with ours. Texts of error codes become the names of the codes.
-Of a help, only the flags remain, with their arguments and defaults, and which are required.
+sentences.txt maps Kafka's sentences to this project's: a line with Kafka's sentence, where "…" stands for
+omitted words and {} for a value, is followed by an indented line with this project's sentence. Texts of error
+codes are replaced by the names of the codes. Of help texts, only the flags remain, with their arguments and
+defaults, and whether they are required.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ _HEADING: Final = re.compile(r"[\w ]+:")
 
 
 def without_wording(text: str, is_genuine: bool) -> str:
-    """The output with our sentences in place of Kafka's, and only the flags of a help."""
+    """Return the output with this project's sentences in place of Kafka's, and help texts reduced to their
+    flags.
+    """
     before, table, after = _parts(text)
     if table == "usage: ":
         before += _without_usage(after)
     elif table:
         before += "\n".join(flags_in(table + after))
-    # In our output, too: brokers' messages are Kafka's.
+    # Apply this to both outputs, because brokers' messages are Kafka's.
     for pattern, ours in _sentences():
         before = pattern.sub(ours, before)
     for wording, name in _error_texts(is_genuine):
@@ -45,7 +49,9 @@ def without_wording(text: str, is_genuine: bool) -> str:
 
 
 def flags_in(table: str) -> Iterator[str]:
-    """The flags of joptsimple's table: name, argument, what is required, default, and listed names."""
+    """Yield the flags in joptsimple's table: name, argument, whether it is required, default, and listed
+    names.
+    """
     lines = table.splitlines()
     column = lines[0].index("Description")
     left = right = ""
@@ -55,7 +61,7 @@ def flags_in(table: str) -> Iterator[str]:
                 yield _flag(left, right)
             left = right = ""
         left += " " + line[:column].strip()
-        # What a broken word goes on with starts with two blanks.
+        # The continuation of a broken word starts with two blanks.
         cell = line[column:].rstrip()
         right += cell.strip() if right.endswith((".", "-")) and cell.startswith("  ") else f" {cell.rstrip()}"
 
@@ -75,7 +81,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _without_usage(text: str) -> str:
-    """The usage in one line, flags and headings of argparse4j's help, and errors, in one line each."""
+    """Return the usage and the error in one line each, and the flags and headings of argparse4j's help."""
     usage, empty, rest = text.partition("\n\n")
     usage, error, message = re.sub(r"\s+", " ", usage).partition(": error: ")
     found = ["usage: " + usage, error + message]
@@ -104,7 +110,7 @@ def _descriptions() -> frozenset[str]:
 
 @cache
 def _sentences() -> list[tuple[re.Pattern[str], str]]:
-    """What matches each sentence of Kafka, and ours as a replacement; those with the longest texts first."""
+    """Return patterns that match Kafka's sentences and their replacements, longest sentence first."""
     lines = _SENTENCES.read_text().splitlines()
     found = []
     for theirs, ours in sorted(zip(lines[::2], lines[1::2], strict=True), key=lambda pair: -len(pair[0])):
@@ -119,7 +125,9 @@ def _sentences() -> list[tuple[re.Pattern[str], str]]:
 
 @cache
 def _error_texts(is_genuine: bool) -> list[tuple[str, str]]:
-    """The texts of error codes, longest first, with the codes' names. Brokers use Kafka's in any case."""
+    """Return the texts of error codes with the names of the codes, longest text first. Kafka's texts are
+    always included, because brokers use them.
+    """
     texts = {text: name for name, text in kafkas_error_texts().items()}
     if not is_genuine:
         texts |= {str(failure_of(code).message): code.name for code in ErrorCode if code}
@@ -128,7 +136,9 @@ def _error_texts(is_genuine: bool) -> list[tuple[str, str]]:
 
 @cache
 def kafkas_error_texts() -> dict[str, str]:
-    """The text of each error code in Kafka's clients, by name: the class names both in this order."""
+    """Map the name of each error code to its text in Kafka's clients. The class file contains name and text
+    in this order.
+    """
     (jar,) = kafka_jars.jars(kafka_jars.TOOLS_VERSION).glob("kafka-clients-*.jar")
     with zipfile.ZipFile(jar) as archive:
         data = archive.read("org/apache/kafka/common/protocol/Errors.class")

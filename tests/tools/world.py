@@ -1,8 +1,7 @@
-"""Two brokers in the same state, ours and genuine Kafka 3.9.1: what Kafka's tools are asked about.
+"""Two brokers in the same state, this project's and Apache Kafka 3.9.1, for tests of Kafka's tools.
 
-Each has two log directories; topics, groups and transactions are made in the same order with the same
-content.
-What tools change has topics and groups of its own, so that tests do not see each other.
+Each broker has two log directories. Topics, groups and transactions are created in the same order with the
+same contents. Tools that change something have topics and groups of their own, so that tests are independent.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tests.tools.compare import PAUSE_S, READS, SETTLE_S
 from tests.tools.neutral import differences, neutral_output
 
 FIRST_MS = 1_700_000_000_000
-"""Timestamp of every first record; the topics keep their records for ever."""
+"""Timestamp of the first record in every topic. The topics have no time-based retention."""
 
 TOPICS = {"alpha": 3, "beta": 1, "ledger": 2, "hanging": 1, "lost": 1, "cut": 3, "moved": 2, "set": 1}
 HANGING = ("hanging", "lost")
@@ -43,9 +42,10 @@ SETTINGS = {
 
 
 class Content:
-    """What the tools are asked about, made on the brokers at `address`; topics of KEPT are there already.
+    """Records, groups and transactions on the brokers at `address`. The topics must exist, with the settings
+    KEPT.
 
-    A member of a group and a transaction stay until `close`.
+    A group member and a transaction remain open until `close`.
     """
 
     def __init__(self, address: str) -> None:
@@ -53,7 +53,7 @@ class Content:
         self._kept: list[object] = []
 
     def make(self, leaders: Mapping[str, str]) -> None:
-        """`leaders` are the addresses of the leaders of the topics HANGING."""
+        """Create everything. `leaders` maps each topic in HANGING to the address of its leader."""
         producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "log_level": 0})
         for number in range(30):
             for topic in ("alpha", "cut", "moved") if number < 12 else ("alpha",):
@@ -78,7 +78,7 @@ class Content:
         consumer.close()
 
     def _join(self, group: str) -> None:
-        """A member that stays."""
+        """Join a group with a member that stays until `close`."""
         member = Consumer(
             {
                 "bootstrap.servers": self.address,
@@ -96,12 +96,12 @@ class Content:
         def has_all() -> bool:
             return member.poll(0.1) is None and len(member.assignment()) == 3
 
-        wait_until(has_all, 60, "the member has all partitions")
+        wait_until(has_all, 60, "the assignment of all partitions")
         member.commit(offsets=[TopicPartition("alpha", 1, 3)], asynchronous=False)
         self._kept.append(member)
 
     def _transactions(self) -> None:
-        """Some that ended, one with offsets, and one that is open."""
+        """Create completed transactions, one of them with offsets, and an open one."""
         opened = self._transactional("open")
         opened.begin_transaction()
         opened.produce("ledger", "open", partition=1, timestamp=FIRST_MS)
@@ -121,7 +121,7 @@ class Content:
         self._kept += [done, opened]
 
     def _hang(self, topic: str, leader: str) -> None:
-        """A transaction that no coordinator knows of."""
+        """Create a hanging transaction, which no coordinator knows."""
         records = build_batch(
             [Record(timestamp=FIRST_MS, value=b"nobody ends it")],
             producer_id=4711,
@@ -146,12 +146,12 @@ class Content:
         return producer
 
     def close(self) -> None:
-        """The member leaves."""
+        """Close the member and the transactional producers."""
         self._kept.clear()
 
 
 class Side:
-    """One broker with its tools."""
+    """One broker and its tools."""
 
     def __init__(self, name: str, server: Server, folder: Path) -> None:
         self.name = name
@@ -159,14 +159,14 @@ class Side:
         self.address = server.address
         self.folder = folder
         self.files = folder / "files"
-        """For the files that tools are given."""
+        """The directory of files for the tools."""
         self.tools = JavaTools()
         self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
         self._content = Content(self.address)
         self.files.mkdir()
 
     def prepare(self) -> None:
-        """Make what the tools are asked about."""
+        """Create the topics and their contents."""
         admin = AdminClient({"bootstrap.servers": self.address})
         new = [NewTopic(name, count, 1, config=KEPT) for name, count in TOPICS.items()]
         for future in admin.create_topics(new).values():
@@ -174,7 +174,7 @@ class Side:
         self._content.make(dict.fromkeys(HANGING, self.address))
 
     def run(self, tool: str, *arguments: str) -> Printed:
-        """A tool on this broker; DumpLogSegments on its files that match the last argument."""
+        """Run a tool on this broker. DumpLogSegments is run on the files that match the last argument."""
         given = [item.replace("{files}", str(self.files)) for item in arguments]
         if tool == "kafka-dump-log":
             pattern = given.pop()
@@ -184,7 +184,7 @@ class Side:
         return self.tools.run(tool, "--bootstrap-server", self.address, *given)
 
     def has_moved(self, topic: str, count: int) -> bool:
-        """Whether so many partitions lie in the second log directory alone."""
+        """Return whether the first `count` partitions are only in the second log directory."""
         first, second = ({item.name for item in place.iterdir()} for place in self.log_dirs)
         names = {f"{topic}-{number}" for number in range(count)}
         return names <= second and not names & first
@@ -201,7 +201,7 @@ def _log_dirs(server: Server) -> str:
 
 
 class Pair:
-    """Both sides, asked the same."""
+    """Both sides, with the same commands run on each."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         servers: dict[str, Server] = {}
@@ -218,9 +218,9 @@ class Pair:
                 outcome.result()
 
     def differences(self, tool: str, arguments: Iterable[str]) -> list[str]:
-        """Where what the tool does on ours differs from what it does on genuine Kafka; [] when nowhere.
+        """Return the differences between the tool's outputs on both sides, or [] if they are equal.
 
-        {files} in an argument is the side's folder for files, {disk} its second log directory.
+        {files} in an argument is the side's directory of files, {disk} its second log directory.
         """
         given = list(arguments)
         deadline = time.monotonic() + (SETTLE_S if READS & {*given} else 0)
@@ -235,15 +235,15 @@ class Pair:
             time.sleep(PAUSE_S)  # interval of polling
 
     def write(self, name: str, text: str) -> None:
-        """A file for the tools, on both sides; {disk} in it is the side's second log directory."""
+        """Write a file for the tools of both sides. {disk} is replaced by the side's second log directory."""
         for side in self.sides:
             (side.files / name).write_text(text.replace("{disk}", str(side.log_dirs[1])))
 
     def wait_until_moved(self, topic: str, count: int) -> None:
-        """Wait until so many partitions of a topic lie in each side's second log directory alone."""
+        """Wait until the first `count` partitions of a topic are only in each side's second log directory."""
         for side in self.sides:
             moved = functools.partial(side.has_moved, topic, count)
-            wait_until(moved, 60, f"{topic} is moved on {side.name}")
+            wait_until(moved, 60, f"move of {topic} on {side.name}")
 
     def close(self) -> None:
         for side in self.sides:

@@ -14,7 +14,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** The Java client as tests/transactions/copier.py describes its program: ADDRESS TOTAL. */
+/** The Java client of the copier program described in tests/transactions/copier.py: ADDRESS TOTAL. */
 public final class Copier {
     private static final int SIZE = 50;
     private static final int ABORT_EVERY = 7;
@@ -29,7 +29,7 @@ public final class Copier {
                 copyAll(arguments[0], total);
                 return;
             } catch (RuntimeException failure) {
-                // Whatever it is: what a client cannot go on after, the next one finds undone.
+                // After any error, a new client repeats the incomplete transaction.
                 System.err.println(failure);
                 Thread.sleep(200);
             }

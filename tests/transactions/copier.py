@@ -1,9 +1,9 @@
-"""`python -m tests.transactions.copier CLIENT ADDRESS TOTAL`: copy TOTAL records of `source` to `target`,
-exactly once, in transactions of some records each, of which every seventh is aborted. It may be killed and
-started again at any time: it goes on where the last committed transaction ended.
+"""`python -m tests.transactions.copier CLIENT ADDRESS TOTAL`: copies TOTAL records from `source` to `target`
+with exactly-once semantics, in transactions of some records each, every seventh of which is aborted. It may
+be killed and started again at any time, and continues after the last committed transaction.
 
-An alarm ends a process whose client makes no step: when a broker is killed and comes back, kafka-python
-3.0.12 may wait without end in a transactional call, for a request that it forgot with a connection.
+An alarm ends a process that makes no progress: when a broker is killed and restarts, kafka-python 3.0.12 may
+block forever in a transactional call, because it forgot a request on a closed connection.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ALARM_S = 20
 
 
 class Client(Protocol):
-    """One life of a consumer and a producer; a failed call raises."""
+    """A consumer and a producer. Failed calls raise."""
 
     def position(self) -> int:
-        """Where the group stands in `source`, and from where `take` goes on."""
+        """Return the group's offset in `source`, and let `take` continue from there."""
 
     def rewind(self, position: int) -> None:
-        """Let `take` go on from there."""
+        """Let `take` continue from this offset."""
 
     def take(self) -> list[bytes]:
-        """The values of up to SIZE records; none when there are none for now."""
+        """Return the values of up to SIZE records, or an empty list if none are available."""
 
     def copy(self, values: list[bytes], position: int, commit: bool) -> None:
-        """One transaction with these records and this position of the group."""
+        """Run one transaction with these records and this offset of the group."""
 
 
 class Librdkafka:
@@ -49,8 +49,8 @@ class Librdkafka:
             "bootstrap.servers": address,
             "reconnect.backoff.max.ms": 500,
             "log_level": 2,
-            # Otherwise 2.16 drops all brokers when none is alive, and waits without end for the coordinator
-            # of the group on the one that it dropped; against genuine Kafka 3.9.1 just so.
+            # Otherwise, librdkafka 2.16 drops all brokers if none is alive, and waits forever for the group's
+            # coordinator on a dropped broker. The same happens with Apache Kafka 3.9.1.
             "metadata.recovery.strategy": "none",
             **for_librdkafka(),
         }
@@ -155,7 +155,7 @@ CLIENTS: dict[str, Callable[[str], Client]] = {"librdkafka": Librdkafka, "kafka-
 
 
 def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> None:
-    """Copy to the end. The source's offsets are its records' numbers. A client that fails is replaced."""
+    """Copy all records, replacing failed clients. The source's offsets equal the numbers of its records."""
     transactions = 0
     end = time.monotonic() + 600
     while time.monotonic() < end:
@@ -177,9 +177,9 @@ def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> N
                     client.rewind(position)
             return
         except Exception as error:
-            # Whatever it is: what a client cannot go on after, the next one finds undone.
+            # After any error, a new client repeats the incomplete transaction.
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            time.sleep(0.2)  # interval of retries
+            time.sleep(0.2)  # retry interval
     raise TimeoutError
 
 

@@ -1,4 +1,4 @@
-"""Programs that copy records from one topic to another exactly once."""
+"""Programs that copy records from one topic to another with exactly-once semantics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
 class Copier:
-    """A process that is started again when it ends too early."""
+    """A process that is restarted if it exits too early."""
 
     def __init__(self, client: str, address: str, total: int, log: Path) -> None:
         if client.startswith("java-"):
@@ -34,13 +34,13 @@ class Copier:
             self._process = subprocess.Popen(self._line, cwd=PROJECT, stdout=log, stderr=log)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with kill -9."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def keep_alive(self) -> bool:
-        """Start it again when it failed; whether it has ended well."""
+        """Restart the process if it failed, and return whether it has exited successfully."""
         assert self._process is not None
         code = self._process.poll()
         if code:
@@ -49,7 +49,9 @@ class Copier:
 
 
 def _java_line(version: str, address: str, total: int) -> list[str]:
-    """Of Kafka's own copier; where clients log in, which that one cannot, of ours."""
+    """Return the command line of Kafka's own copier, or of ours with security, which Kafka's does not
+    support.
+    """
     if java_file() is not None:
         source = Path(__file__).with_name("Copier.java")
         return [*java_command("Copier", version, (str(source),)), address, str(total)]

@@ -1,4 +1,4 @@
-"""Small transactional programs, run by real clients against any broker."""
+"""Small transactional programs, run with real clients against any broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def create_topic(address: str, name: str, partitions: int = 1) -> None:
 
 
 def transactional_producer(address: str, transactional_id: str, **settings: Any) -> Producer:
-    """A producer that has the id; older producers of that id are fenced."""
+    """Return a producer with the transactional id. Older producers with that id are fenced."""
     producer = Producer(
         {
             "bootstrap.servers": address,
@@ -58,7 +58,7 @@ def write(producer: Producer, topic: str, values: Iterable[object], partition: i
 
 
 def read_all(address: str, topic: str, isolation: str = "read_committed", partitions: int = 1) -> list[str]:
-    """Every record that a reader with this isolation gets before the end of each partition."""
+    """Return every value that a reader with this isolation level receives from all partitions."""
     consumer = new_consumer(address, "reader", isolation)
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     values: list[str] = []
@@ -83,7 +83,9 @@ def read_all(address: str, topic: str, isolation: str = "read_committed", partit
 
 
 def await_markers(address: str, topic: str, partitions: int = 1) -> None:
-    """Wait until no transaction is open in the topic: markers come after their producer is told."""
+    """Wait until no transaction is open in the topic, because markers are written after the producer gets its
+    response.
+    """
     readers = [
         new_consumer(address, "reader", isolation) for isolation in ("read_committed", "read_uncommitted")
     ]
@@ -93,14 +95,14 @@ def await_markers(address: str, topic: str, partitions: int = 1) -> None:
             partition = TopicPartition(topic, index)
             while len({reader.get_watermark_offsets(partition, PATIENCE_S)[1] for reader in readers}) > 1:
                 assert time.monotonic() < end, partition
-                time.sleep(0.02)  # interval of polling
+                time.sleep(0.02)  # polling interval
     finally:
         for reader in readers:
             reader.close()
 
 
 def next_messages(consumer: Consumer, count: int) -> list[Message]:
-    """Up to `count` records; fewer only at the end of the partition."""
+    """Return up to `count` records. Fewer are returned only at the end of the partition."""
     found: list[Message] = []
     end = time.monotonic() + PATIENCE_S
     while len(found) < count:
@@ -121,7 +123,8 @@ def next_messages(consumer: Consumer, count: int) -> list[Message]:
 def copy(
     address: str, source: str, target: str, group: str, transactional_id: str, *, abort_every: int = 0
 ) -> int:
-    """Consume, transform, produce, exactly once, up to the end of `source`; how many transactions it took.
+    """Consume, transform and produce with exactly-once semantics until the end of `source`, and return the
+    number of transactions.
 
     Every `abort_every`-th transaction is aborted, and its input is read again.
     """
@@ -153,7 +156,7 @@ def copy(
 
 
 def committed_offset(address: str, group: str, topic: str, partition: int = 0) -> int:
-    """The group's position, or -1001 when it has none."""
+    """Return the group's committed offset, or -1001 if there is none."""
     consumer = new_consumer(address, group)
     try:
         (found,) = consumer.committed([TopicPartition(topic, partition)], PATIENCE_S)

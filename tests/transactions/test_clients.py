@@ -1,5 +1,5 @@
-"""What applications rely on, through librdkafka, against our broker and genuine Kafka alike; and what a
-kill -9 in the middle of a transaction leaves behind.
+"""Transactional guarantees for applications that use librdkafka, with our broker and Apache Kafka, and the
+state after a kill -9 during a transaction.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def test_a_transaction_past_its_timeout_is_aborted(start_broker: StartBroker) ->
     other.begin_transaction()
     write(other, "topic", ["kept"])
     other.commit_transaction(PATIENCE_S)
-    assert read_all(broker.address, "topic") == [], "an open transaction holds back what follows"
-    wait_until(lambda: read_all(broker.address, "topic") == ["kept"], 20, "the abort")
+    assert read_all(broker.address, "topic") == [], "an open transaction delays later records"
+    wait_until(lambda: read_all(broker.address, "topic") == ["kept"], 20, "abort of the transaction")
     with pytest.raises(KafkaException):
         silent.commit_transaction(PATIENCE_S)
 
@@ -126,7 +126,7 @@ def test_a_transaction_continues_after_a_kill(start_broker: StartBroker, committ
 
 
 def test_copying_is_exactly_once_despite_kills(start_broker: StartBroker) -> None:
-    """The copier dies with each kill and another takes over: nothing is lost, and nothing comes twice."""
+    """The copier dies with each kill and is replaced: no record is lost or duplicated."""
     broker = start_broker()
     address = broker.address
     create_topic(address, "source")
@@ -159,9 +159,11 @@ def test_copying_is_exactly_once_despite_kills(start_broker: StartBroker) -> Non
 
 
 def test_a_prepared_transaction_is_completed_after_a_kill(start_broker: StartBroker) -> None:
-    """Kills right after commits: what was answered shows after the restart, whole, without its producer."""
+    """The broker is killed right after each commit: after the restart, all acknowledged transactions are
+    complete, without their producers.
+    """
     broker = start_broker()
-    # Taken up at a start between the coordinators' topic and the one that is written to.
+    # At startup, this topic is loaded after the coordinators' topic and before `topic`.
     create_topic(broker.address, "another", 200)
     create_topic(broker.address, "topic", 3)
     expected = []

@@ -1,5 +1,5 @@
-"""Transactions over three brokers: coordinators, leaders and groups on different ones, and brokers that go
-away.
+"""Transactions with three brokers: coordinators, leaders and groups on different brokers, and broker
+failures.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def addresses(cluster: EmbeddedCluster) -> str:
 
 
 async def client(program: Callable[..., T], *arguments: Any, **settings: Any) -> T:
-    """A program of a client, beside the brokers' event loop."""
+    """Run a client program in a thread, so that the brokers' event loop is not blocked."""
     return await asyncio.to_thread(program, *arguments, **settings)
 
 
@@ -51,7 +51,7 @@ def coordinator(cluster: EmbeddedCluster, transactional_id: str) -> int:
 
 
 def begin(producer: Producer, values: list[str]) -> None:
-    """A transaction with each value in another partition, so on every broker."""
+    """Begin a transaction with each value in a different partition, so that it involves every broker."""
     producer.begin_transaction()
     for index, value in enumerate(values):
         write(producer, "topic", [value], index % PARTITIONS)
@@ -63,7 +63,9 @@ async def committed(cluster: EmbeddedCluster) -> list[str]:
 
 
 async def ended(cluster: EmbeddedCluster) -> list[str]:
-    """What is committed once every transaction has its markers, which come after its producer is told."""
+    """Return the committed values after all markers are written, which happens after the producer gets its
+    response.
+    """
     await until(lambda: cluster.is_at_rest("topic", PARTITIONS))
     return await committed(cluster)
 
@@ -87,7 +89,7 @@ async def test_a_transaction_commits_offsets_for_a_group_on_another_broker(clust
     assert await cluster.create_topic("target") == ErrorCode.NONE
     for number in range(30):
         assert await cluster.produce(cluster.leader("source"), "source", b"%d" % number) == ErrorCode.NONE
-    # Two groups and two ids: whichever brokers they are on, some are on different ones.
+    # With two groups and two ids, some are on different brokers.
     for number in range(2):
         group = f"group-{number}"
         await client(programs.copy, address, "source", "target", group, f"copier-{number}", abort_every=3)
@@ -116,7 +118,9 @@ async def test_a_transaction_survives_the_loss_of_its_coordinator(
 
 
 async def test_a_prepared_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
-    """The markers cannot be written when the coordinator goes: partitions are below their min ISR."""
+    """When the coordinator fails, it has not written the markers, because the partitions are below
+    min.insync.replicas.
+    """
     producer = await client(transactional_producer, addresses(cluster), "id")
     values = [f"{index}" for index in range(PARTITIONS)]
     await client(begin, producer, values)

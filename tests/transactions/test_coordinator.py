@@ -1,4 +1,4 @@
-"""The coordinator over a log in memory: loading, who is answered, markers that are tried again, deletions."""
+"""The transaction coordinator with a log in memory: loading, responses, retried markers, and deletions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ SECOND_MS = 1000
 
 
 class Partitions:
-    """MarkerWriter whose partitions answer at once, as `answers` says or NONE; those `gone` do not exist."""
+    """A MarkerWriter whose partitions respond immediately, with the error in `answers` or NONE. Partitions in
+    `gone` do not exist.
+    """
 
     def __init__(self) -> None:
         self.written: list[tuple[TopicPartition, Marker]] = []
@@ -39,7 +41,7 @@ class Partitions:
 
 
 class Coordinator:
-    """One that leads all shards of its log in epoch 3."""
+    """The coordinator of all shards of its log, in epoch 3."""
 
     def __init__(self, log: MemoryLog, partitions: Partitions | None = None, **settings: int) -> None:
         self.log = log
@@ -81,7 +83,7 @@ def test_every_partition_receives_a_marker_with_the_coordinator_epoch() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     assert coordinator.commit(identity) is ErrorCode.NONE
-    assert coordinator.partitions.written == [], "the answer comes first"
+    assert coordinator.partitions.written == [], "markers are written after the response"
     assert coordinator.state() is TransactionState.PREPARE_COMMIT
     coordinator.scheduler.advance()
     marker = Marker(identity, True, 3)
@@ -115,7 +117,7 @@ def test_deleted_topics_do_not_need_a_marker() -> None:
 
 
 def test_a_new_coordinator_completes_its_predecessors_transactions() -> None:
-    """The first one's markers are refused; the next, loading the same log, sends them again."""
+    """The first coordinator's markers are rejected. The next one loads the same log and sends them again."""
     log = MemoryLog(2)
     first = Coordinator(log)
     identity = first.begin()

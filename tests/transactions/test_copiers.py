@@ -1,7 +1,6 @@
-"""Consume, transform, produce, exactly once: copiers of several clients, while brokers and copiers are
-killed.
+"""Exactly-once copying by several clients, while brokers and copiers are killed.
 
-Everyday some of them with a part of the records, all of them with `--campaign`.
+Normal runs use some of the clients with fewer records; `--campaign` uses all of them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 class Brokers:
-    """What is killed and started again, by turns."""
+    """Restarts brokers in turn."""
 
     def __init__(self, addresses: str, restarts: list[Callable[[], None]]) -> None:
         self.addresses = addresses
@@ -88,7 +87,7 @@ def _shard() -> int:
 
 
 def feed(address: str, total: int) -> None:
-    """The records `0` to `total - 1`: the number of each is its offset."""
+    """Write the records `0` to `total - 1`. The number of each record equals its offset."""
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, **for_librdkafka()})
     for number in range(total):
         producer.produce("source", str(number).encode(), partition=0)
@@ -119,7 +118,7 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
         try:
             while not copier.keep_alive():
                 assert time.monotonic() < begun + RUN_S, (tmp_path / "copier.log").read_text()[-3000:]
-                time.sleep(0.05)  # interval of polling
+                time.sleep(0.05)  # polling interval
                 if kills < faults and _end(progress) > (kills + 1) * total // (faults + 1):
                     kills += 1
                     if kills % 3:
@@ -135,16 +134,16 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
         copied = read_all(brokers.addresses, "target")
         everything = read_all(brokers.addresses, "target", "read_uncommitted")
     assert kills == faults
-    assert copied == [str(number) for number in range(total)], "all of them, once, in order"
-    assert len(everything) > total, "some were aborted"
+    assert copied == [str(number) for number in range(total)], "every record exactly once and in order"
+    assert len(everything) > total, "some transactions were aborted"
     print(
         f"{client} on {count}, {form}: {total} records, {faults - faults // 3} kills of brokers, "
-        f"{copier.lives} lives of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
+        f"{copier.lives} starts of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
     )
 
 
 def _end(consumer: Consumer) -> int:
-    """The end of `target`, as far as anyone can tell now."""
+    """Return the current end offset of `target`, or 0 if it cannot be determined."""
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition("target", 0), 2.0)
     except Exception:

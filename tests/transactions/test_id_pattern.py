@@ -1,4 +1,4 @@
-"""Patterns of transactional ids match as `re` says, and in time that grows with the id alone."""
+"""Patterns for transactional ids: they match like `re`, in time linear in the length of the id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transaction machine alone: who is answered what in which state, and what is written."""
+"""The transaction state machine: responses and records in each state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ TIMEOUT_MS = 60_000
 
 
 class Run:
-    """A machine whose log commits at once, unless told otherwise; `answers` in order."""
+    """A machine whose appends are committed immediately, unless specified otherwise. `answers` are its
+    responses in order.
+    """
 
     def __init__(self, status: Status | None = None) -> None:
         self.transaction = Transaction.new("id", 7, TIMEOUT_MS, 0)
@@ -72,7 +74,7 @@ class Run:
         return answer.error
 
     def end_and_bump(self, identity: ProducerIdentity, committed: bool = True, new_id: int = -1) -> object:
-        """The identity to go on with, or the error."""
+        """Return the producer's next identity, or the error."""
         self.take(self.transaction.end_and_bump(identity, committed, new_id, "end", self.now_ms))
         answer = self.answers[-1]
         assert isinstance(answer, IdentityResult)
@@ -99,7 +101,7 @@ def test_a_transaction_is_committed_and_followed_by_another() -> None:
     assert run.add(FIRST) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
     run.complete()
-    assert run.end(FIRST) is ErrorCode.NONE, "a repeated commit is answered as the first"
+    assert run.end(FIRST) is ErrorCode.NONE, "a repeated commit gets the same response"
     assert run.end(FIRST, committed=False) is ErrorCode.INVALID_TXN_STATE
     assert run.add(FIRST) is ErrorCode.NONE
     assert run.states == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit", "Ongoing"]
@@ -126,7 +128,7 @@ def test_end_txn_is_validated_in_each_state(state: str, commit: ErrorCode, abort
 def test_a_second_producer_aborts_the_open_transaction_and_fences_the_first() -> None:
     run = at(TransactionState.ONGOING)
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert run.markers == [(P(7, 1), False)], "the abort has an epoch of its own"
+    assert run.markers == [(P(7, 1), False)], "the abort uses a new epoch"
     assert run.end(FIRST) is ErrorCode.PRODUCER_FENCED
     run.complete()
     assert run.init() == P(7, 2)
@@ -134,13 +136,15 @@ def test_a_second_producer_aborts_the_open_transaction_and_fences_the_first() ->
 
 
 def test_init_producer_id_validates_the_given_identity() -> None:
-    """KIP-360: the next epoch while nobody came after it, the same answer to the same request."""
+    """A client's given identity gets the next epoch unless a newer producer exists, and a repeated request
+    gets the same response (KIP-360).
+    """
     run = at(TransactionState.COMPLETE_ABORT, epoch=4)
     assert run.init(P(7, 4)) == P(7, 5)
-    assert run.init(P(7, 4)) == P(7, 5), "the answer was lost"
+    assert run.init(P(7, 4)) == P(7, 5), "the response was lost"
     assert run.init(P(7, 3)) is ErrorCode.PRODUCER_FENCED
     assert run.init(P(6, 5)) is ErrorCode.PRODUCER_FENCED
-    assert run.init() == P(7, 6), "another producer"
+    assert run.init() == P(7, 6), "a different producer"
     assert run.init(P(7, 5)) is ErrorCode.PRODUCER_FENCED
     assert run.init(P(7, 4)) is ErrorCode.PRODUCER_FENCED
 
@@ -150,7 +154,7 @@ def test_exhausting_the_epochs_assigns_a_new_producer_id() -> None:
     run = at(TransactionState.COMPLETE_COMMIT, epoch=last.producer_epoch)
     assert run.transaction.needs_producer_id
     assert run.init(last, new_id=20) == P(20, 0)
-    assert run.init(last) == P(20, 0), "the answer was lost"
+    assert run.init(last) == P(20, 0), "the response was lost"
     run = at(TransactionState.EMPTY, epoch=last.producer_epoch)
     assert run.init(new_id=21) == P(21, 0)
     assert run.init(last) is ErrorCode.PRODUCER_FENCED
@@ -209,7 +213,7 @@ def test_a_failed_append_does_not_change_the_state() -> None:
     assert run.transaction.status.state is TransactionState.ONGOING
     assert run.init(store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert run.markers == [(P(7, 1), False)], "the epoch of the failed fence is used again"
+    assert run.markers == [(P(7, 1), False)], "the epoch of the failed attempt is reused"
 
 
 def test_completion_is_retried_after_a_failed_append() -> None:
@@ -249,7 +253,7 @@ def test_requests_during_an_append_get_concurrent_transactions() -> None:
     assert transaction.written(None, ErrorCode.NONE, Now(0, 0)).responses == [("first", ErrorCode.NONE)]
 
 
-# transaction.version 2
+# Tests of transaction.version 2
 
 
 def test_every_transaction_of_version_2_has_its_own_epoch() -> None:
@@ -257,13 +261,13 @@ def test_every_transaction_of_version_2_has_its_own_epoch() -> None:
     assert run.init() == FIRST
     assert run.add(FIRST, 2) is ErrorCode.NONE
     assert run.end_and_bump(FIRST) == P(7, 1)
-    assert run.markers == [(P(7, 1), True)], "newer than the records"
+    assert run.markers == [(P(7, 1), True)], "the epoch is newer than that of the records"
     run.complete()
-    assert run.end_and_bump(FIRST) == P(7, 1), "the answer was lost"
+    assert run.end_and_bump(FIRST) == P(7, 1), "the response was lost"
     assert run.end_and_bump(FIRST, committed=False) is ErrorCode.INVALID_TXN_STATE
-    assert run.add(FIRST, 2) is ErrorCode.PRODUCER_FENCED, "a late record opens nothing"
+    assert run.add(FIRST, 2) is ErrorCode.PRODUCER_FENCED, "a late record does not begin a transaction"
     assert run.add(P(7, 1), 2) is ErrorCode.NONE
-    assert run.end_and_bump(FIRST) is ErrorCode.PRODUCER_FENCED, "a late EndTxn ends nothing"
+    assert run.end_and_bump(FIRST) is ErrorCode.PRODUCER_FENCED, "a late EndTxn does not end a transaction"
     assert run.end_and_bump(P(7, 1), committed=False) == P(7, 2)
     run.complete()
     assert run.init(P(7, 2)) == P(7, 3)
@@ -281,12 +285,14 @@ def test_an_empty_transaction_can_be_aborted_but_not_committed() -> None:
 def test_a_transaction_that_exhausts_the_epochs_gets_a_new_producer_id() -> None:
     last = P(7, EPOCH_MAX - 1)
     run = at(TransactionState.ONGOING, epoch=last.producer_epoch)
-    assert run.end_and_bump(last, new_id=-1) is ErrorCode.CONCURRENT_TRANSACTIONS, "asked without one"
+    assert run.end_and_bump(last, new_id=-1) is ErrorCode.CONCURRENT_TRANSACTIONS, (
+        "no new producer id was given"
+    )
     assert run.end_and_bump(last, new_id=30) == P(30, 0)
     assert run.markers == [(P(7, EPOCH_MAX), True)]
-    assert run.add(P(30, 0), 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "until the markers are written"
+    assert run.add(P(30, 0), 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "markers are missing"
     run.complete()
-    assert run.end_and_bump(last) == P(30, 0), "the answer was lost"
+    assert run.end_and_bump(last) == P(30, 0), "the response was lost"
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
     assert run.end_and_bump(last) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert run.end_and_bump(P(30, 0)) == P(30, 1)
@@ -327,12 +333,14 @@ def test_an_abort_that_exhausts_the_epochs_assigns_a_new_producer_id() -> None:
     assert run.end_and_bump(last, committed=True) is ErrorCode.INVALID_TXN_STATE
     assert run.end_and_bump(last, committed=False, new_id=30) == P(30, 0)
     run.complete()
-    assert run.end_and_bump(last, committed=False) == P(30, 0), "the answer was lost"
+    assert run.end_and_bump(last, committed=False) == P(30, 0), "the response was lost"
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
 
 
 def test_the_coordinator_aborts_with_its_own_transaction_version() -> None:
-    """Older clients share an epoch over transactions, and yet this marker has one of its own."""
+    """Older clients use the same epoch for several transactions, but the marker of an abort by the
+    coordinator has a new epoch.
+    """
     transaction = Transaction.new("id", 7, TIMEOUT_MS, 0, version=2)
     run = Run(transaction.status)
     run.transaction = transaction
@@ -345,7 +353,7 @@ def test_the_coordinator_aborts_with_its_own_transaction_version() -> None:
 
 @pytest.mark.parametrize(("version", "written"), [(0, 0), (1, 1), (2, 1)])
 def test_the_transaction_version_determines_the_record_version(version: int, written: int) -> None:
-    """Kafka 3.9 writes version 0 alone."""
+    """Kafka 3.9 writes only version 0."""
     run = Run()
     run.init()
     _, value = encode_record(StatusRecord("id", run.transaction.status), version)

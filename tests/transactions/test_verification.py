@@ -1,4 +1,4 @@
-"""What comes in between the question to a coordinator and the append that it allows."""
+"""Events between the verification of a transaction and the append that it allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P = ProducerIdentity(7, 3)
 
 
 class Leader:
-    """This broker's partitions, and a coordinator that answers when it is told to."""
+    """The partitions of this broker, and a coordinator that responds when `answer` is called."""
 
     def __init__(self) -> None:
         self.partition = SimpleNamespace(
@@ -87,7 +87,7 @@ async def test_a_leader_change_invalidates_the_verification(leader: Leader) -> N
     question = leader.question()
     leader.answer()
     leader.partition.leader_epoch = 7
-    assert set(question.take().values()) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}, "the client tries again"
+    assert set(question.take().values()) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}, "the client retries"
     leader.verifications.ended(PARTITION, P)
     assert question.take()[PARTITION] is ErrorCode.INVALID_TXN_STATE
 

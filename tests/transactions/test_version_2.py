@@ -1,5 +1,5 @@
-"""transaction.version 2 over three brokers, request by request: partitions that add themselves at a
-coordinator elsewhere, and copies of requests that come late.
+"""transaction.version 2 with three brokers, request by request: partitions are added implicitly at a remote
+coordinator, and delayed duplicates of requests arrive.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTITIONS = 3
 
 
 class RawProducer:
-    """The transactional id `id`, as a client of Kafka 4 that keeps what it sends."""
+    """A Kafka 4 client with the transactional id `id`, whose requests the test can repeat."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cluster = cluster
@@ -53,7 +53,7 @@ class RawProducer:
         self.identity = ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def write(self, partition: int, value: str) -> ErrorCode:
-        """Produce version 12, again as long as it may be tried again."""
+        """Send Produce version 12, and retry while the error is retriable."""
         batch = build_batch(
             [Record(timestamp=1, key=None, value=value.encode())],
             producer_id=self.identity.producer_id,
@@ -92,14 +92,14 @@ class RawProducer:
         return response
 
     async def finish(self, committed: bool) -> None:
-        """End the transaction, and go on with what the answer says."""
+        """End the transaction, and continue with the returned identity."""
         response = await self.end(self.identity, committed)
         assert response.error_code == 0
         self.identity = ProducerIdentity(response.producer_id, response.producer_epoch)
         self._sequences = dict.fromkeys(range(PARTITIONS), 0)
 
     async def marker(self, partition: int, identity: ProducerIdentity, version: int) -> ErrorCode:
-        """A copy of a coordinator's WriteTxnMarkers, which commits."""
+        """Send a copy of a coordinator's WriteTxnMarkers request with a commit marker."""
         marker = WritableTxnMarker(
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
@@ -115,7 +115,9 @@ class RawProducer:
         return ErrorCode(response.markers[0].topics[0].partitions[0].error_code)
 
     async def ended(self) -> list[str]:
-        """What is committed once every transaction has its markers, which come after its producer is told."""
+        """Return the committed values after all markers are written, which happens after the producer gets
+        its response.
+        """
         await until(lambda: self.cluster.is_at_rest("topic", PARTITIONS))
         return await self.committed()
 
@@ -160,12 +162,12 @@ async def test_late_duplicate_requests_have_no_effect(producer: RawProducer) -> 
 
 
 async def test_a_marker_without_a_version_ends_the_open_transaction(producer: RawProducer) -> None:
-    """As Kafka 4.1's: what the version in a marker is for."""
+    """Kafka 4.1 sends such markers, which shows why later markers contain the transaction version."""
     await producer.write(0, "one")
     await producer.finish(committed=True)
     await producer.write(0, "two")
     assert await producer.marker(0, producer.identity, 0) == ErrorCode.NONE
-    assert await producer.ended() == ["one", "two"], "though nobody has committed it"
+    assert await producer.ended() == ["one", "two"], "the marker committed the open transaction"
 
 
 async def test_a_transaction_continues_on_the_next_coordinator(producer: RawProducer) -> None:

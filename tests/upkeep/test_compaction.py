@@ -1,5 +1,5 @@
-"""A compacted topic of a running broker: readers from the start never fail, kills lose nothing, and Kafka's
-own tool reads what is left.
+"""A compacted topic of a running broker: readers from the start never fail, kills do not lose values, and
+Kafka's own tool can read the cleaned files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 class World:
-    """A broker that cleans all the time, and what was written to it."""
+    """A broker that cleans continuously, and the records written to it."""
 
     def __init__(self, directory: Path) -> None:
         self.broker = KafkaCompatBroker(
@@ -57,26 +57,26 @@ class World:
         assert producer.flush(30) == 0
 
     def write_until_a_cleaning_runs(self, count: int) -> None:
-        """The same, and more when the cleaning of it is over already."""
+        """Write `count` records, and more if their cleaning ends before it is noticed."""
         self.write(count)
         for _ in range(100):
             with contextlib.suppress(AssertionError):
                 wait_until(lambda: self.child() is not None, 0.5, "a cleaning")
                 return
             self.write(10_000)
-        raise AssertionError("no cleaning begins")
+        raise AssertionError("no cleaning started")
 
     def read(self) -> list[Stored]:
-        """Everything from the start, each record being one that was written at its offset."""
+        """Read all records, and check that each was written at its offset."""
         found = read_records(self.broker.address, [(TOPIC, 0)], "read_uncommitted")[TOPIC, 0]
         for record in found:
             assert self.written[record.offset] == (record.key, record.value)
         last = {key: offset for offset, (key, _) in sorted(self.written.items())}
-        assert set(last.values()) <= {record.offset for record in found}, "the last value of a key is gone"
+        assert set(last.values()) <= {record.offset for record in found}, "the last value of a key is missing"
         return found
 
     def child(self) -> int | None:
-        """Process id of the cleaning."""
+        """Return the process id of a running cleaning."""
         pid = self.broker.pid
         with contextlib.suppress(OSError):
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -84,14 +84,14 @@ class World:
         return None
 
     def wait_clean(self) -> None:
-        """Until all but the active segment is clean."""
+        """Wait until all segments except the active one are clean."""
 
         def is_clean() -> bool:
             active = max(int(file.stem) for file in self.folder.glob("*.log"))
             checkpoint = self.broker.log_dir / "cleaner-offset-checkpoint"
             return checkpoint.exists() and f"{TOPIC} 0 {active}\n" in checkpoint.read_text()
 
-        wait_until(is_clean, 60, "everything is clean")
+        wait_until(is_clean, 60, "cleaning of all segments")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_kills_during_cleaning_neither_lose_values_nor_fail_readers(world: World
         child = world.child()
         if number % 2:
             world.broker.restart(kill=True)
-            assert child is None or not _runs(child), "a cleaning outlives its broker"
+            assert child is None or not _runs(child), "the cleaning process outlived its broker"
         elif child is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -121,7 +121,7 @@ def test_kills_during_cleaning_neither_lose_values_nor_fail_readers(world: World
     found = world.read()
     active = max(int(file.stem) for file in world.folder.glob("*.log"))
     keys = [record.key for record in found if record.offset < active]
-    assert len(keys) == len(set(keys)), "a clean log has a key twice"
+    assert len(keys) == len(set(keys)), "a cleaned log contains a key twice"
     assert not [name for name in os.listdir(world.folder) if name.endswith((".cleaned", ".swap"))]
 
 

@@ -16,7 +16,7 @@ CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.
 
 
 def append(held: Partition, word: bytes, count: int) -> None:
-    """Batches of the same size, whatever the word."""
+    """Append batches of the same size for any word."""
     now_ms = held.log.now_ms()
     for _ in range(count):
         batch = build_batch([Record(timestamp=now_ms, key=b"k", value=word * 100)])

@@ -25,7 +25,7 @@ class _Counts:
 
 
 async def see(visit: Visit) -> Data:
-    """The brokers, which every client may see."""
+    """Return the brokers, which every client may see."""
     counts = await visit.finish(_count(visit))
     metadata = visit.cluster.metadata
     return {
@@ -38,12 +38,12 @@ async def see(visit: Visit) -> Data:
 
 
 async def see_one(visit: Visit) -> Data:
-    """One broker, with its settings."""
+    """Return one broker, with its settings."""
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
         raise BadCall(f"unknown broker {visit.query.get('id', '')}: see the list of brokers", NOT_FOUND)
-    # Query only brokers of this process: others would not authorize the console's principal.
+    # Brokers in other processes would not authorize the console's principal, so do not query them.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
     else:
@@ -98,7 +98,7 @@ _PATIENCE_S: Final = 3.0
 
 
 async def see_disks(visit: Visit) -> Data:
-    """Log directories and free space reported by all brokers (KIP-827)."""
+    """Return the log directories and their free space, as reported by all brokers (KIP-827)."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     found, missing = await log_dirs(visit, with_replicas=True)
     rows = [
@@ -114,7 +114,7 @@ async def see_disks(visit: Visit) -> Data:
 
 
 def disk_row(log_dir: LogDir) -> dict[str, Any]:
-    """A log directory with the space on its volume."""
+    """Return the row of a log directory, with the space on its volume."""
     return {
         "broker": log_dir.broker_id,
         "path": log_dir.path,
@@ -126,7 +126,9 @@ def disk_row(log_dir: LogDir) -> dict[str, Any]:
 
 
 async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
-    """Log directories, and notes about missing brokers. The caller checks DESCRIBE on the cluster."""
+    """Return all log directories, and notes about brokers that did not respond. The caller must have checked
+    DESCRIBE on the cluster.
+    """
     missing: list[str] = []
     asked = [
         _log_dirs_of(visit, one, missing, with_replicas) for one in sorted(visit.cluster.metadata.brokers)

@@ -37,7 +37,7 @@ _TIMEOUT_MS: Final = 30_000
 
 
 async def see(visit: Visit) -> Data:
-    """The fields of the form, and the copies of this process."""
+    """Return the fields of the form, and the latest copies in this process."""
     topic = known_topic(visit)
     return {
         "name": topic.name,
@@ -52,7 +52,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Start a copy. A fork is complete at once."""
+    """Start a copy. A fork is complete when this returns."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     target = fields.needed(visit.body, "target")
     with_groups = fields.is_on(visit.body, "groups")
@@ -103,7 +103,7 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
 
 
 async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
-    """Create a topic with the same partitions and settings. Raises BadCall."""
+    """Create the target topic with the same partitions and settings. Raises BadCall."""
     from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
     settings = await described(visit, ResourceType.TOPIC, topic.name)
@@ -134,13 +134,13 @@ _READ_BYTES: Final = 512 * 1024
 _RETRIES: Final = 20
 _RETRY_AFTER_S: Final = 0.5
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""The leader has changed, or does not know the topic yet. Nothing was stored."""
+"""Errors to retry: the leader has changed or does not know the topic yet, and stored no records."""
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
-    """Copy the records that read_committed consumers would receive now to a new topic, with the same
-    partitions, timestamps, headers and codecs. The new offsets have no gaps. `look` returns a current visit
-    with the same rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
+    """Copy the records that read_committed consumers would now receive to a new topic, with the same
+    partitions, timestamps, headers and codecs. The new offsets have no gaps. `look` returns a Visit with the
+    current cluster and the same rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
@@ -191,9 +191,7 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
-    """Batches to append (None for skipped batches), each with its number of records and the next source
-    offset.
-    """
+    """Return batches to append (None: skipped), their numbers of records, and the next source offsets."""
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
     rebuilt: list[tuple[bytes | None, int, int]] = []
@@ -225,7 +223,7 @@ def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
 def _batch(header: BatchHeader, records: list[Record]) -> bytes | None:
     if not records:
         return None
-    # Send CreateTime, as producers always do. With LogAppendTime, the leader sets its own time.
+    # Use CreateTime, as all producers do. With LogAppendTime, the leader sets the timestamps.
     return build_batch(
         records, compression=CompressionType(header.compression), timestamp_type=TimestampType.CREATE_TIME
     )

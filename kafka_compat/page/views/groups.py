@@ -40,14 +40,14 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All groups that the visit may see. `missing` lists brokers that did not respond."""
+    """All groups that the console may see. `missing` lists brokers that did not respond."""
 
     found: list[GroupSeen]
     missing: list[str]
 
 
 async def all_groups(visit: Visit) -> Groups:
-    """The groups of all coordinators."""
+    """Return the groups of all coordinators."""
     found = await visit.finish(_groups_here(visit))
     missing: list[str] = []
     others = [one for one in visit.cluster.metadata.brokers if not visit.is_here(one)]
@@ -84,7 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """Groups of other brokers, without groups that only this broker may see."""
+    """Return the groups of another broker, without groups that the console may not see."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:
@@ -120,8 +120,8 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
-    """Rows without the lag in seconds, because it costs more; `add_seconds` adds it. `lag` is in records, as
-    in kafka-consumer-groups; `beyond_end` counts partitions with a committed offset past the end.
+    """Return rows without the lag in seconds, which is slower (`add_seconds` adds it). `lag` is in records,
+    as in kafka-consumer-groups; `beyond_end` lists partitions with a committed offset past the end.
     """
     found = []
     for group in groups:
@@ -148,13 +148,13 @@ def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> S
 
 
 def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
-    """The end offset of a partition for consumers; None if unknown."""
+    """Return a partition's end offset for consumers, or None if unknown."""
     known = visit.cluster.metadata.partition(*place)
     return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
 
 
 class Ages:
-    """Lag in seconds of the groups of one visit."""
+    """The lag in seconds of groups, for one request."""
 
     def __init__(self, visit: Visit, lags: GroupLags) -> None:
         self._visit = visit
@@ -162,12 +162,12 @@ class Ages:
 
     @staticmethod
     async def of(visit: Visit) -> Ages:
-        """The current ages, queried from leaders in other processes, too."""
+        """Query the leaders in other processes, and return the current lags."""
         cluster = visit.cluster
         return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
 
     def age_s(self, group: str, place: TopicPartition, committed: int) -> Steps[float | None]:
-        """The lag in seconds; None if unknown."""
+        """Return a group's lag in seconds in one partition, or None if unknown."""
         known = self._visit.cluster.metadata.partition(*place)
         if known is None:
             return None
@@ -175,7 +175,7 @@ class Ages:
         return None if found.ms is None else found.ms / 1000
 
     def oldest_s(self, group: GroupSeen) -> Steps[float | None]:
-        """The largest lag of a group's partitions."""
+        """Return a group's largest lag in seconds, or None if unknown."""
         found: list[float | None] = []
         for place, committed in group.committed.items():
             found.append((yield from self.age_s(group.name, place, committed)))
@@ -195,7 +195,7 @@ _AT_ONCE: Final = 50
 
 
 async def see(visit: Visit) -> Data:
-    """A page of the list of visible groups; with `topic`, only groups with offsets for the topic."""
+    """Return a page of the list of groups; with `topic`, only of groups with offsets for the topic."""
     remote, groups, ages = await asyncio.gather(
         visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
@@ -221,11 +221,11 @@ _CONSUMER: Final = "consumer"
 _PARTITION_COLUMNS: Final = {"partition": "name", "lag": "lag", "seconds": "lag_seconds"}
 
 Owners = dict[tuple[str, int], str]
-"""Partition -> member id."""
+"""Maps each assigned partition to a member id."""
 
 
 async def known_group(visit: Visit) -> GroupSeen:
-    """The group in the parameter `name`. Raises BadCall if the group does not exist or is not visible."""
+    """Return the group in the parameter `name`. Raises BadCall if it does not exist or is not visible."""
     name = visit.given("name")
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, name)
     groups = await all_groups(visit)
@@ -236,7 +236,7 @@ async def known_group(visit: Visit) -> GroupSeen:
 
 
 async def see_one(visit: Visit) -> Data:
-    """One group, as reported by its coordinator and the leaders of its partitions."""
+    """Return one group, as reported by its coordinator and the leaders of its partitions."""
     group, remote, ages = await asyncio.gather(
         known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
@@ -268,7 +268,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
             try:
                 places = assigned(bytes(member.member_assignment))
             except MalformedRequest:
-                # Ignore invalid bytes, because members may send arbitrary bytes as assignments.
+                # Ignore invalid assignments, because members may send arbitrary bytes.
                 places = ()
         owners.update(dict.fromkeys(places, member.member_id))
         members.append(
@@ -290,7 +290,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
 def _positions(
     visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
 ) -> Steps[list[Row]]:
-    """Rows of all partitions with committed offsets or assigned members."""
+    """Return the rows of all partitions with a committed offset or an assigned member."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):

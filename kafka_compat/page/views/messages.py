@@ -18,8 +18,6 @@ from kafka_compat.search.search import Search
 from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-_AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
-"""Fields that the form shows without expanding it."""
 _DEFAULTS: Final = {
     "key_how": "contains",
     "key_as": "text",
@@ -33,11 +31,11 @@ _DEFAULTS: Final = {
     "order": "newest",
     "limit": "50",
 }
-"""Values to drop from the query, because a form sends all its fields."""
+"""Default values, which are removed from the query because a form sends all its fields."""
 
 
 async def see(visit: Visit) -> Data:
-    """The results of one request, and the cursor for the next."""
+    """Return the results of one search request, and the cursor for the next request."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     try:
@@ -55,7 +53,7 @@ async def see(visit: Visit) -> Data:
         "name": topic.name,
         "partitions": len(topic.partitions),
         "query": given,
-        "has_more": bool(given.keys() - _AT_HAND),
+        "has_more": found.cursor is not None,
         "is_filtered": not query.match.is_all,
         "newest_first": query.newest,
         "goes_on_from_cursor": query.cursor is not None,
@@ -77,7 +75,7 @@ async def see(visit: Visit) -> Data:
 
 DECODED_BYTES_MAX: Final = 256 * 1024
 SHOWN_MAX: Final = 64 * 1024
-"""Maximum characters of a key or value on a page; the full content can be downloaded."""
+"""Maximum number of characters of a key or value on a page."""
 QUERY: Final = {
     "name": "string: topic",
     "partition": "integer: partition",
@@ -95,7 +93,7 @@ _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 async def see_one(visit: Visit) -> Data:
-    """One message with all its fields."""
+    """Return one message with all its fields."""
     topic, partition, offset = _place(visit)
     show_key, show_value = _format(visit, "show_key"), _format(visit, "show_value")
     found, is_committed = await _found(visit, topic, partition, offset)
@@ -142,12 +140,12 @@ async def give(visit: Visit) -> File:
     content = found.key if part == "key" else found.value
     if content is None:
         raise BadCall(f"the {part} of offset {offset} is null", NOT_FOUND)
-    # Do not quote the name, because topic names contain only safe characters.
+    # The file name needs no quoting, because topic names contain only safe characters.
     return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
 
 def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
-    """Partition and offset in the parameters. Raises BadCall."""
+    """Return the topic, partition and offset in the parameters. Raises BadCall."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     visit.given("partition")
@@ -168,7 +166,7 @@ def _format(visit: Visit, name: str) -> str:
 
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
-    """The record, and whether read_committed consumers receive it. Raises BadCall."""
+    """Return the record, and whether read_committed consumers receive it. Raises BadCall."""
     long_work = visit.cluster.long_work
     try:
         for committed in (True, False):
@@ -188,7 +186,7 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
 async def _neighbour(
     visit: Visit, source: Source, partition: int, span: tuple[int, int], *, newest: bool
 ) -> int | None:
-    """The offset of the next record within `span`; None if there is none."""
+    """Return the offset of the newest or oldest record within `span`, or None if it contains no record."""
     bounds = (await source.bounds([partition]))[partition]
     if isinstance(bounds, Unreadable):
         return None

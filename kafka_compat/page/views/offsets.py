@@ -1,4 +1,4 @@
-"""Change the offsets of a group: show a plan first, then commit it."""
+"""Change the offsets of a group: first show a plan, then commit it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_ONCE: Final = 100
-"""Partitions queried concurrently for the offset of a time."""
+"""Number of partitions in which a time is looked up concurrently."""
 
 PLAN_BODY: Final = {
     "name": "string: group",
@@ -38,7 +38,7 @@ COMMIT_BODY: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """The current offsets."""
+    """Return the group's current offsets."""
     group_id = visit.given("name")
     positions = await positions_of(visit, group_id)
     extents = await _extents(visit, positions.committed)
@@ -51,7 +51,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def propose(visit: Visit) -> Shown:
-    """The plan of a change."""
+    """Return the plan of a change, without committing it."""
     group_id = fields.needed(visit.body, "name")
     positions = await positions_of(visit, group_id)
     scenario = fields.text(visit.body, "to") or EARLIEST
@@ -86,7 +86,7 @@ async def propose(visit: Visit) -> Shown:
 
 
 async def act(visit: Visit) -> Done:
-    """Commit the displayed plan."""
+    """Commit the offsets of a displayed plan."""
     group_id = fields.needed(visit.body, "name")
     offsets: dict[TopicPartition, int] = {}
     for each in fields.array(visit.body, "offsets"):
@@ -144,7 +144,7 @@ async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[T
 async def _at_time(
     visit: Visit, partitions: Iterable[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int | str | None]:
-    """The first offset at or after that time, or the reason why it is unknown."""
+    """Return each partition's first offset at or after that time, or the reason why it is unknown."""
     found: dict[TopicPartition, int | str | None] = {}
 
     async def look(source: Any, name: str, number: int) -> None:
@@ -204,11 +204,11 @@ class Positions(NamedTuple):
     state: str
     members: int
     committed: dict[TopicPartition, int]
-    """Offsets in visible topics."""
+    """Committed offsets for visible topics."""
 
 
 async def positions_of(visit: Visit, group_id: str) -> Positions:
-    """The group's offsets. Raises BadCall if the group does not exist or is not visible."""
+    """Return the group's offsets. Raises BadCall if the group does not exist or is not visible."""
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
     coordinator = await coordinator_of(visit, group_id)
     described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
@@ -232,7 +232,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
 
 
 async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit these offsets for a group without members. Raises BadCall for the first rejected offset."""
+    """Commit offsets for a group without members. Raises BadCall for the first rejected offset."""
     visit.rights.require(Operation.READ, ResourceType.GROUP, group_id)
     for topic in {topic for topic, _ in offsets}:
         visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
@@ -246,7 +246,7 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
 
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
-    """The group's coordinator. Raises BadCall if no coordinator is available."""
+    """Return the group's coordinator. Raises BadCall if no coordinator is available."""
     found = await visit.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key=group_id)
     _check(found.error_code, f"the coordinator of group {group_id}")
     return int(found.node_id)

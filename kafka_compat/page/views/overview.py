@@ -22,9 +22,9 @@ _SHOWN: Final = 5
 
 
 async def see(visit: Visit) -> Data:
-    """The overview of all data that the visit may see."""
+    """Return the overview of all data that the console may see."""
     cluster = visit.cluster
-    # Run the queries concurrently, so that an unresponsive broker delays the visit only once.
+    # Run the queries concurrently, so that an unresponsive broker delays the request only once.
     remote, groups, ages, (dirs, missing) = await asyncio.gather(
         visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
@@ -64,14 +64,14 @@ async def see(visit: Visit) -> Data:
 
 
 async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
-    """The log directories; None without permission to see them."""
+    """Return the log directories, or no directories without permission to see them."""
     if not visit.rights.may_see_cluster:
         return [], []
     return await log_dirs(visit, with_replicas=False)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum of the known values; None if all are unknown."""
+    """Return the sum of the known values, or None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known or not values else None
 
@@ -84,8 +84,8 @@ def _busiest(topics: list[Row]) -> list[Row]:
 def _snapshot(
     visit: Visit, topics: list[Row], dirs: list[snapshot.LogDir], groups: list[Row]
 ) -> Steps[snapshot.Snapshot]:
-    """The input of the rules. It is limited to topics and groups that may have problems, because the rules do
-    not yield to the event loop.
+    """Return the input of the status rules, limited to topics and groups that may have problems, because the
+    rules do not yield to the event loop.
     """
     metadata = visit.cluster.metadata
     brokers = {
@@ -129,7 +129,7 @@ def _snapshot(
 
 
 def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
-    """min.insync.replicas as applied by leaders in this process; None if unknown."""
+    """Return min.insync.replicas as applied by a leader in this process, or None if unknown."""
     for known in topic.partitions:
         led = visit.cluster.led(topic.name, known)
         if led is not None:
@@ -138,7 +138,7 @@ def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
 
 
 def _group(row: Row) -> snapshot.Group:
-    """The group, with the committed offsets that have a problem."""
+    """Return the group, with the committed offsets that are past the end."""
     places = (place.rpartition("-") for place in row["beyond_end"])
     positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
     return snapshot.Group(

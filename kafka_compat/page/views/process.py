@@ -24,7 +24,7 @@ _UNKNOWN: Final = "unknown"
 
 
 async def see_clients(visit: Visit) -> Data:
-    """Connected clients; connections with the same properties share a row."""
+    """Return the connected clients. Connections with the same properties share a row."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     rows = await visit.finish(_rows(visit.observed.servers()))
     total = sum(row["connections"] for row in rows)
@@ -64,7 +64,7 @@ _REFUSAL_COLUMNS: Final = {"last": "last_ms", "host": "host", "times": "times"}
 
 
 async def see_refused(visit: Visit) -> Data:
-    """Clients that this process's brokers have rejected since startup."""
+    """Return the clients that the brokers of this process have rejected."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     rows = [one._asdict() for one in visit.observed.refusals.last()]
     return {"refused": listed(rows, visit.query, _REFUSAL_COLUMNS, "-last", "reason")}
@@ -75,7 +75,7 @@ LEVELS: Final = {"": 0, "INFO": 20, "WARN": 30, "ERROR": 40}
 
 
 async def see_logs(visit: Visit) -> Data:
-    """Log lines, newest first; with `level`, only lines of at least that level."""
+    """Return the log lines, newest first; with `level`, only lines of at least that level."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     level = visit.query.get("level", "")
     if level not in LEVELS:

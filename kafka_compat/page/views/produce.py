@@ -29,7 +29,7 @@ BODY: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """The fields of the form."""
+    """Return the topic and its partitions, for the form."""
     topic = known_topic(visit)
     return {"name": topic.name, "partitions": [each.partition for each in topic.partitions]}
 
@@ -72,14 +72,14 @@ class NotAppended(BadCall):
 
 
 class Appended(NamedTuple):
-    """The offset of a batch's first record."""
+    """Partition and first offset of an appended batch."""
 
     partition: int
     offset: int
 
 
 async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appended:
-    """Write a batch with acks=all. Raises BadCall, or NotAppended if the batch was certainly not stored."""
+    """Produce a batch with acks=all. Raises NotAppended if it was not stored, or else BadCall."""
     from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
 
     visit.rights.require(Operation.WRITE, ResourceType.TOPIC, topic)
@@ -102,7 +102,7 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
 
 
 def leader_of(visit: Visit, topic: str, partition: int) -> int:
-    """The leader of a partition. Raises BadCall without a leader."""
+    """Return the leader of a partition. Raises BadCall if the partition has no leader."""
     known = visit.cluster.metadata.partition(topic, partition)
     if known is None:
         raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
@@ -113,6 +113,6 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
 
 
 def led_partitions(visit: Visit, topic: TopicMetadata) -> list[int]:
-    """The partitions with a leader."""
+    """Return the topic's partitions that have a leader."""
     metadata = visit.cluster.metadata
     return [each.partition for each in topic.partitions if metadata.reachable_leader(each) is not None]

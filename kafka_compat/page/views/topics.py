@@ -16,7 +16,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
-    """The topics that the visit may see. Unknown values are None."""
+    """Return the rows of all topics that the console may see. Unknown values are None."""
     found = []
     looked_at = 0
     for topic in list(visit.cluster.metadata.topics.values()):
@@ -30,7 +30,7 @@ def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
 
 
 def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps[Row]:
-    """A topic's row. `records` counts the offsets from start to end; `size_bytes` is the size of one copy."""
+    """Return a topic's row. `records` is the number of offsets; `size_bytes` is the size without replicas."""
     cluster = visit.cluster
     records: int | None = 0
     size_bytes: int | None = 0
@@ -59,7 +59,7 @@ def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps
 def extent(
     cluster: ClusterView, remote: RemoteReport, topic: str, known: PartitionMetadata
 ) -> tuple[int | None, int | None, int | None]:
-    """A partition's first offset, end offset for consumers, and size of the leader's log in bytes."""
+    """Return a partition's first offset, end offset for consumers, and size in bytes of the leader's log."""
     led = cluster.led(topic, known)
     if led is not None:
         return led.log.log_start_offset, led.known_high_watermark, led.log.size_bytes
@@ -80,7 +80,7 @@ _COLUMNS: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """A page of the list of topics that the visit may see."""
+    """Return a page of the list of topics that the console may see."""
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(topic_rows(visit, remote))
     return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "missing": remote.missing}
@@ -98,22 +98,22 @@ _GROUPS_SHOWN: Final = 20
 
 
 def known_topic(visit: Visit) -> TopicMetadata:
-    """The topic in the parameter `name`. Raises BadCall if the topic does not exist or is not visible."""
+    """Return the topic in the parameter `name`. Raises BadCall if it does not exist or is not visible."""
     return named_topic(visit, visit.given("name"))
 
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
-    """The topic with that name. Otherwise like `known_topic`."""
+    """Return the topic with that name. Raises BadCall if it does not exist or is not visible."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
-        # Like brokers, do not reveal the topic's existence without DESCRIBE.
+        # Like brokers, do not reveal without DESCRIBE whether the topic exists.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         raise BadCall(f"unknown topic {name}", NOT_FOUND)
     return topic
 
 
 async def see_one(visit: Visit) -> Data:
-    """One topic, as reported by the leaders."""
+    """Return one topic, with data from the leaders of its partitions."""
     topic = known_topic(visit)
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(_partitions(visit, remote, topic))
@@ -153,7 +153,7 @@ def _partitions(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Ste
 
 
 def _groups(visit: Visit, topic: str) -> Steps[list[Row]]:
-    """Groups coordinated by this process that have committed offsets in the topic."""
+    """Return the groups coordinated by this process that have committed offsets for the topic."""
     found = []
     for coordinator in visit.cluster.coordinators():
         for group_id in coordinator.group_ids():
@@ -175,19 +175,19 @@ _SOURCES: Final = {
     5: "default",
     6: "the broker's logger",
 }
-"""Kafka's ConfigSource in words."""
+"""Descriptions of Kafka's ConfigSource values."""
 OWN: Final = _SOURCES[1]
 """The source of settings that are set on the topic."""
 
 
 async def see_settings(visit: Visit) -> Data:
-    """The topic's settings, as DescribeConfigs returns them."""
+    """Return the topic's settings, as reported by DescribeConfigs."""
     topic = known_topic(visit)
     return {"name": topic.name, "settings": await described(visit, ResourceType.TOPIC, topic.name)}
 
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
-    """The settings of a topic or broker, with explicitly set values first. Raises BadCall."""
+    """Return the settings of a topic or broker, with explicitly set values first. Raises BadCall."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)

@@ -16,7 +16,7 @@ _VERSION: Final = 0
 
 
 async def see(visit: Visit) -> Data:
-    """Transactions, as reported by their coordinators."""
+    """Return the transactional ids, as reported by their coordinators."""
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
@@ -43,13 +43,13 @@ async def see(visit: Visit) -> Data:
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
-    """Whether the broker has used transactions. A visit must not start the coordinator."""
+    """Return whether the broker may have transactions, without starting a coordinator in this process."""
     services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 
 
 async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
-    """Add start time and partitions to the displayed rows."""
+    """Add the duration and the partitions of transactions to the displayed rows."""
     now_ms = visit.cluster.now_ms()
     for broker_id in {row["coordinator"] for row in rows}:
         theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}

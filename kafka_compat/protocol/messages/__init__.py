@@ -1,4 +1,4 @@
-"""The message classes: one module per API, named after its key and imported at the first use of the API."""
+"""Message classes: one module for each API, named after its key and imported when the API is first used."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """The class of an API's request. Raises LookupError for a key without a schema."""
+    """Return the class of an API's request. Raises LookupError for a key without a schema."""
     return _classes(api_key)[0]
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """The class of an API's response. Raises LookupError for a key without a schema."""
+    """Return the class of an API's response. Raises LookupError for a key without a schema."""
     return _classes(api_key)[1]
 
 

@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """The group whose offsets the transaction will commit; sent before TxnOffsetCommit. Version 4 lets a
-    client understand TRANSACTION_ABORTABLE (KIP-890).
+    """The group whose offsets the transaction will commit. Sent before TxnOffsetCommit. Clients that send
+    version 4 support TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.String = ""
@@ -18,7 +18,7 @@ class AddOffsetsToTxnRequest:
 
 @s.response(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """In version 1 and later, the broker responds first and throttles afterwards (KIP-219)."""
+    """In version 1 and later, the broker throttles the client after the response (KIP-219)."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Versions 0 to 3 contain one transaction, sent by a client; later ones a batch, sent by brokers
+    """In versions 0 to 3, one transaction, sent by a client; in later versions, a batch, sent by brokers
     (KIP-890).
     """
 
@@ -55,7 +55,7 @@ class AddPartitionsToTxnResult:
 
 @response(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """`error_code` (version 4) applies to the whole request; otherwise each partition has its own."""
+    """`error_code` (version 4) applies to the whole request. Each partition also has its own error code."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("4+", default=0)

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (API key 67): a broker asks the controller for a block of producer ids."""
+"""AllocateProducerIds (API key 67): a broker requests a block of producer IDs from the controller."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
 class AllocateProducerIdsRequest:
-    """`broker_epoch` fences a broker that has been restarted since."""
+    """`broker_epoch` fences a broker that has been restarted since it sent the request."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = -1

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class EntityData:
-    """One component of an entity: entity_type is user, client-id or ip; a null name is the default."""
+    """One component of an entity. entity_type: user, client-id or ip. A null name stands for the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""
@@ -14,7 +14,7 @@ class EntityData:
 
 @s.struct
 class OpData:
-    """Sets or removes one quota, such as producer_byte_rate."""
+    """One quota to set or remove, such as producer_byte_rate."""
 
     key: s.String = ""
     value: s.Float64 = 0.0
@@ -46,7 +46,7 @@ class AlterClientQuotasResponseEntryData:
 
 @s.response(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """Entries correspond to the entries of the request, in any order."""
+    """Entries for the entries of the request, in any order."""
 
     throttle_time_ms: s.Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData] = []

@@ -14,7 +14,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """All dynamic settings of one resource. Settings that are not named fall back to their defaults.
+    """All dynamic settings of one resource. Settings that are missing return to their defaults.
     resource_type: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
     """
 
@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @s.request(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """Superseded by IncrementalAlterConfigs, which keeps the settings that it does not name."""
+    """Superseded by IncrementalAlterConfigs, which keeps settings that the request does not contain."""
 
     resources: list[AlterConfigsResource] = []
     validate_only: s.Bool = False

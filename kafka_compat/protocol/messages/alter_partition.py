@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica with the epoch of its broker, so that a restarted broker does not count as in
-    sync (KIP-903).
-    """
+    """A replica with the epoch of its broker. A restarted broker does not count as in sync (KIP-903)."""
 
     broker_id: s.Int32 = s.field("3+", default=0)
     broker_epoch: s.Int64 = s.field("3+", default=-1)
@@ -17,8 +15,8 @@ class BrokerState:
 @s.struct
 class PartitionData:
     """The in-sync replicas that the leader proposes. leader_recovery_state 1: the leader was elected
-    uncleanly (KIP-704). `partition_epoch` is the state version known to the leader: the ZooKeeper version of
-    its znode.
+    uncleanly (KIP-704). `partition_epoch` is the state version known to the leader, which is the ZooKeeper
+    version of its znode.
     """
 
     partition_index: s.Int32 = 0
@@ -31,7 +29,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, by name in versions 0 and 1, by id in version 2 and later."""
+    """Partitions of one topic, by name in versions 0 and 1, by ID in version 2 and later."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
@@ -40,7 +38,7 @@ class TopicData:
 
 @s.request(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionRequest:
-    """Version 1 adds the recovery state, version 2 topic ids, version 3 broker epochs in the ISR."""
+    """Version 1 adds the recovery state, version 2 topic IDs, version 3 broker epochs in the ISR."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = -1
@@ -69,7 +67,7 @@ class AlterPartitionResponseTopicData:
 
 @s.response(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionResponse:
-    """`error_code` applies to the whole request, such as a stale broker epoch."""
+    """`error_code` applies to the whole request, for example if the broker epoch is stale."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): begin or cancel reassignments of replicas (KIP-455)."""
+"""AlterPartitionReassignments (API key 45): start or cancel reassignments of replicas (KIP-455)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ReassignablePartition:
-    """The target replicas of one partition; null cancels a reassignment in progress."""
+    """The target replicas of one partition; null cancels its reassignment."""
 
     partition_index: s.Int32 = 0
     replicas: list[s.Int32] | None = None

@@ -20,7 +20,7 @@ class AlterReplicaLogDir:
 
 @s.request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """For replicas that the broker does not have yet, the directory is stored for their creation."""
+    """If the broker does not have a replica yet, the directory is remembered for its creation."""
 
     dirs: list[AlterReplicaLogDir] = []
 

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ScramCredentialDeletion:
-    """Removes the credential of a user. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    """A user's credential to delete. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
     name: s.String = ""
     mechanism: s.Int8 = 0
@@ -14,7 +14,7 @@ class ScramCredentialDeletion:
 
 @s.struct
 class ScramCredentialUpsertion:
-    """Sets the credential of a user; the password is sent salted and hashed, never in clear text."""
+    """A user's credential to set. The password is sent salted and hashed, never in plain text."""
 
     name: s.String = ""
     mechanism: s.Int8 = 0
@@ -25,7 +25,7 @@ class ScramCredentialUpsertion:
 
 @s.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest:
-    """A user may be named only once in both lists together."""
+    """Each user may occur only once in both lists together."""
 
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []

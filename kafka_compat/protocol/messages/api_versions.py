@@ -8,8 +8,8 @@ from kafka_compat.protocol.schema import request, response
 @request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
     """The first request of a connection. A broker that does not support the version responds with
-    UNSUPPORTED_VERSION in version 0 (KIP-511). Version 3 names the client software. Clients that send version
-    4 accept features with minimum version 0.
+    UNSUPPORTED_VERSION in version 0 (KIP-511). Version 3 adds the name of the client software. Clients that
+    send version 4 accept features with minimum version 0.
     """
 
     client_software_name: s.String = s.field("3+", default="")
@@ -18,7 +18,7 @@ class ApiVersionsRequest:
 
 @s.struct
 class ApiVersion:
-    """The versions of one API that a broker serves (inclusive)."""
+    """The first and last version of one API that a broker serves."""
 
     api_key: s.Int16 = 0
     min_version: s.Int16 = 0
@@ -46,7 +46,7 @@ class FinalizedFeatureKey:
 @response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
     """Always sent with response header version 0, so that older clients can read it.
-    `finalized_features_epoch` is -1 while unknown.
+    `finalized_features_epoch` is -1 if it is unknown.
     """
 
     error_code: s.Int16 = 0

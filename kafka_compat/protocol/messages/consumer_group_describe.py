@@ -26,7 +26,7 @@ class Assignment:
 
 @s.struct
 class Member:
-    """A member with its current and target assignment. member_type: -1 unknown, 0 classic, 1 consumer."""
+    """A member, with its current and target assignments. member_type: -1 unknown, 0 classic, 1 consumer."""
 
     member_id: s.String = ""
     instance_id: s.NullableString = None
@@ -43,8 +43,8 @@ class Member:
 
 @s.struct
 class DescribedGroup:
-    """One group. authorized_operations is a bit field of ACL operations, or the lowest int32 if it was not
-    requested.
+    """One group. authorized_operations is a bit field of ACL operations, or the lowest int32 if the request
+    does not ask for it.
     """
 
     error_code: s.Int16 = 0

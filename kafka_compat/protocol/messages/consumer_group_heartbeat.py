@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): membership of a group of the new consumer protocol (KIP-848)."""
+"""ConsumerGroupHeartbeat (API key 68): membership in a group of the new consumer protocol (KIP-848)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -12,9 +12,9 @@ class TopicPartitions:
 
 @s.request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
-    """member_epoch: 0 joins, -1 leaves, -2 leaves temporarily as a static member. Fields unchanged since the
-    last heartbeat are null; rebalance_timeout_ms is then -1. In version 1 and later, the member generates its
-    own id, and may subscribe by a regular expression evaluated by the broker.
+    """member_epoch: 0 joins, -1 leaves, -2 leaves temporarily as a static member. Fields that have not
+    changed since the last heartbeat are null, and rebalance_timeout_ms is -1. In version 1 and later, the
+    member generates its own ID, and may subscribe by a regular expression that the broker evaluates.
     """
 
     group_id: s.String = ""
@@ -38,7 +38,7 @@ class Assignment:
 
 @s.response(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    """`assignment` is null if the member already has it."""
+    """`assignment` is null if the member already has this assignment."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,6 +1,6 @@
-"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 with the record type: 0
-or 1 for a committed offset (OffsetCommitKey), 2 for the metadata of a classic group (GroupMetadataKey). A
-record without a value deletes the entry of its key.
+"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16, the record type: 0 or 1
+for a committed offset (OffsetCommitKey), 2 for the metadata of a classic group (GroupMetadataKey). A record
+without a value deletes the entry with its key.
 """
 
 from kafka_compat.protocol import schema as s
@@ -17,9 +17,9 @@ class OffsetCommitKey:
 
 @s.data(versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """A committed offset. Only version 1 has its own expiry. Version 3 adds the leader epoch of the last
-    record read; version 4 is flexible and may contain the topic id. Timestamps are in ms since the epoch;
-    expire_timestamp -1 means that there is no expiry.
+    """A committed offset. Only version 1 has an expiry of its own. Version 3 adds the leader epoch of the
+    last record read; version 4 is flexible and may contain the topic ID. Timestamps are in ms since the
+    epoch; expire_timestamp -1 means that there is no expiry.
     """
 
     offset: s.Int64 = 0
@@ -53,8 +53,8 @@ class MemberMetadata:
 
 @s.data(versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """The state of a classic group. Version 1 adds the rebalance timeout, version 2 the time of the state,
-    version 3 static members; version 4 is flexible.
+    """The state of a classic group. Version 1 adds the rebalance timeout, version 2 the time of the last
+    state change, version 3 static members; version 4 is flexible.
     """
 
     protocol_type: s.String = ""

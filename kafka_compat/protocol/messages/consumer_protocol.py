@@ -1,4 +1,4 @@
-"""Metadata and assignments of consumers in JoinGroup and SyncGroup; brokers read them for OffsetDelete."""
+"""Metadata and assignments of consumers in JoinGroup and SyncGroup. Brokers read them for OffsetDelete."""
 
 from kafka_compat.protocol import schema as s
 

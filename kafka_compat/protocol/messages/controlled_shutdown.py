@@ -1,4 +1,4 @@
-"""ControlledShutdown (API key 7): a broker asks the controller to move its leadership before shutdown."""
+"""ControlledShutdown (API key 7): a broker asks the controller to move leadership away before it stops."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
 class ControlledShutdownRequest:
-    """Version 0 has a request header without a client id; version 2 adds the broker epoch (KIP-380)."""
+    """Version 0 has a request header without a client ID; version 2 adds the broker epoch (KIP-380)."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = s.field("2+", default=-1)
@@ -22,7 +22,7 @@ class RemainingPartition:
 
 @s.response(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
 class ControlledShutdownResponse:
-    """The broker may stop when no partition remains; otherwise it retries."""
+    """The broker may stop when no partition remains; otherwise it repeats the request."""
 
     error_code: s.Int16 = 0
     remaining_partitions: list[RemainingPartition] = []

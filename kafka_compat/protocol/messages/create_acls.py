@@ -7,7 +7,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 @s.struct
 class AclCreation:
     """One entry. The enumerations are Kafka's for AclBinding: resource types 2 topic, 3 group, 4 cluster, 5
-    transactional id, 6 delegation token, 7 user; pattern types 3 literal, 4 prefixed.
+    transactional ID, 6 delegation token, 7 user; pattern types 3 literal, 4 prefixed.
     """
 
     resource_type: s.Int8 = 0
@@ -21,7 +21,7 @@ class AclCreation:
 
 @s.request(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
 class CreateAclsRequest:
-    """Version 1 adds the pattern type (KIP-290), version 3 the resource type user."""
+    """Version 1 adds the pattern type (KIP-290), version 3 the `User` resource type."""
 
     creations: list[AclCreation] = []
 
@@ -34,7 +34,7 @@ class AclCreationResult:
 
 @s.response(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
 class CreateAclsResponse:
-    """Results are in the order of the request."""
+    """The results, in the order of the request."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[AclCreationResult] = []

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class CreatableRenewers:
-    """A principal that may renew the token besides its owner."""
+    """A principal, other than the owner, that may renew the token."""
 
     principal_type: s.String = ""
     principal_name: s.String = ""
@@ -24,7 +24,7 @@ class CreateDelegationTokenRequest:
 
 @s.response(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenResponse:
-    """The token: its id, and the secret `hmac`. Timestamps are in ms since the epoch."""
+    """The token: its ID, and the secret `hmac`. Timestamps are in ms since the epoch."""
 
     error_code: s.Int16 = 0
     principal_type: s.String = ""

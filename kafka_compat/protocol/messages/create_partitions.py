@@ -22,7 +22,7 @@ class CreatePartitionsTopic:
 
 @s.request(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
 class CreatePartitionsRequest:
-    """Version 3 lets a client understand THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+    """Clients that send version 3 support THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
     topics: list[CreatePartitionsTopic] = []
     timeout_ms: s.Int32 = 0

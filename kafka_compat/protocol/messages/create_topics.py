@@ -21,7 +21,7 @@ class CreatableTopicConfig:
 
 @s.struct
 class CreatableTopic:
-    """A topic with either counts or assignments. The count -1 means the broker's default (version 4 and
+    """A topic with either counts or assignments. A count of -1 means the broker's default (version 4 and
     later, KIP-464); with assignments, both counts are -1.
     """
 
@@ -43,7 +43,7 @@ class CreateTopicsRequest:
 
 @s.struct
 class CreatableTopicConfigs:
-    """A setting of the new topic. config_source is that of DescribeConfigs."""
+    """A setting of the new topic. config_source has the same values as in DescribeConfigs."""
 
     name: s.String = s.field("5+", default="")
     value: s.NullableString = s.field("5+", default="")
@@ -54,7 +54,7 @@ class CreatableTopicConfigs:
 
 @s.struct
 class CreatableTopicResult:
-    """The result of one topic. Version 5 adds its partitions and settings (KIP-525), version 7 its id."""
+    """The result for one topic. Version 5 adds its partitions and settings (KIP-525), version 7 its ID."""
 
     name: s.String = ""
     topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)

@@ -19,14 +19,14 @@ class DeleteAclsFilter:
 
 @s.request(ApiKey.DELETE_ACLS, versions="0-3", flexible="2+")
 class DeleteAclsRequest:
-    """Version 1 adds the pattern type (KIP-290), version 3 the resource type user."""
+    """Version 1 adds the pattern type (KIP-290), version 3 the `User` resource type."""
 
     filters: list[DeleteAclsFilter] = []
 
 
 @s.struct
 class DeleteAclsMatchingAcl:
-    """An entry that was deleted, or the error."""
+    """An entry that was deleted, or an error."""
 
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
@@ -50,7 +50,7 @@ class DeleteAclsFilterResult:
 
 @s.response(ApiKey.DELETE_ACLS, versions="0-3", flexible="2+")
 class DeleteAclsResponse:
-    """Results are in the order of the filters."""
+    """The results, in the order of the filters."""
 
     throttle_time_ms: s.Int32 = 0
     filter_results: list[DeleteAclsFilterResult] = []

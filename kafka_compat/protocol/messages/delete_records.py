@@ -20,7 +20,7 @@ class DeleteRecordsTopic:
 
 @s.request(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """Sent to the partitions' leaders, which respond when all replicas have moved their log start offsets."""
+    """Sent to partition leaders, which respond when all replicas have moved their log start offsets."""
 
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: s.Int32 = 0
@@ -28,7 +28,7 @@ class DeleteRecordsRequest:
 
 @s.struct
 class DeleteRecordsPartitionResult:
-    """`low_watermark` is the lowest log start offset of all live replicas, or -1 with an error."""
+    """`low_watermark` is the lowest log start offset of all live replicas, or -1 if there is an error."""
 
     partition_index: s.Int32 = 0
     low_watermark: s.Int64 = 0

@@ -1,4 +1,4 @@
-"""DeleteTopics (API key 20): delete topics by name or id."""
+"""DeleteTopics (API key 20): delete topics by name or ID."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DeleteTopicState:
-    """A topic by its name or, with a null name, by its id."""
+    """A topic by its name or, with a null name, by its ID."""
 
     name: s.NullableString = s.field("6+", default=None)
     topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
@@ -14,7 +14,7 @@ class DeleteTopicState:
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """Versions 0 to 5 contain names, later versions names or ids (KIP-516)."""
+    """Versions 0 to 5 contain names, later versions names or IDs (KIP-516)."""
 
     topics: list[DeleteTopicState] = s.field("6+", default=[])
     topic_names: list[s.String] = s.field("0-5", default=[])
@@ -23,7 +23,7 @@ class DeleteTopicsRequest:
 
 @s.struct
 class DeletableTopicResult:
-    """The result of one topic; its name is null if an unknown id was requested."""
+    """The result for one topic. The name is null if the request contained an unknown ID."""
 
     name: s.NullableString = s.field(default="", nullable="6+")
     topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)

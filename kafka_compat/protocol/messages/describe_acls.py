@@ -37,7 +37,7 @@ class DescribeAclsResource:
 
 @s.response(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
 class DescribeAclsResponse:
-    """The matching entries by resource."""
+    """The matching entries, by resource."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -15,7 +15,7 @@ class ComponentData:
 
 @s.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """`strict` excludes entities that have further components."""
+    """`strict` excludes entities that have other components."""
 
     components: list[ComponentData] = []
     strict: s.Bool = False
@@ -23,7 +23,7 @@ class DescribeClientQuotasRequest:
 
 @s.struct
 class EntityData:
-    """One component of an entity; a null name is the default."""
+    """One component of an entity. A null name stands for the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""
@@ -43,7 +43,7 @@ class EntryData:
 
 @s.response(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse:
-    """`entries` is null with an error."""
+    """`entries` is null if there is an error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

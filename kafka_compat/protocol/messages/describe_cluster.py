@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60): cluster id, controller and brokers (KIP-700)."""
+"""DescribeCluster (API key 60): cluster ID, controller and brokers (KIP-700)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest:
-    """Version 1 selects brokers (endpoint_type 1) or controllers (2) (KIP-919), version 2 includes fenced
+    """Version 1 selects brokers (endpoint_type 1) or controllers (2) (KIP-919); version 2 can include fenced
     brokers.
     """
 
@@ -28,7 +28,9 @@ class DescribeClusterBroker:
 
 @s.response(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
-    """`cluster_authorized_operations` is a bit field of ACL operations; the lowest int32 if not requested."""
+    """`cluster_authorized_operations`: a bit field of ACL operations, or the lowest int32 if not
+    requested.
+    """
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

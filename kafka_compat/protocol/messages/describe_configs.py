@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribeConfigsResource:
-    """Null `configuration_keys` requests all settings. resource_type as in AlterConfigs."""
+    """Null `configuration_keys` requests all settings. resource_type has the values of AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""
@@ -24,7 +24,7 @@ class DescribeConfigsRequest:
 
 @s.struct
 class DescribeConfigsSynonym:
-    """A source of the value. The source with the highest precedence comes first."""
+    """A source of the value. Sources are in order of precedence, the highest first."""
 
     name: s.String = s.field("1+", default="")
     value: s.NullableString = s.field("1+", default="")
@@ -60,7 +60,7 @@ class DescribeConfigsResult:
 
 @s.response(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsResponse:
-    """Only version 0 has is_default instead of the source."""
+    """Version 0 has is_default instead of the source."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[DescribeConfigsResult] = []

@@ -14,7 +14,7 @@ class DescribeGroupsRequest:
 
 @s.struct
 class DescribedGroupMember:
-    """A member; metadata and assignment are in the format of the group's protocol type."""
+    """A member. Its metadata and assignment are in the format of the group's protocol type."""
 
     member_id: s.String = ""
     group_instance_id: s.NullableString = s.field("4+", default=None)
@@ -26,8 +26,8 @@ class DescribedGroupMember:
 
 @s.struct
 class DescribedGroup:
-    """One group. An unknown group is Dead without an error in versions 0 to 5, and GROUP_ID_NOT_FOUND with a
-    message in version 6 and later (KIP-1043).
+    """One group. In versions 0 to 5, an unknown group is Dead without an error; in version 6 and later, it
+    has the error GROUP_ID_NOT_FOUND with a message (KIP-1043).
     """
 
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35): sizes of the log directories of one broker and of the replicas in them."""
+"""DescribeLogDirs (API key 35): sizes of one broker's log directories and of the replicas in them."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -19,7 +19,7 @@ class DescribeLogDirsRequest:
 
 @s.struct
 class DescribeLogDirsPartition:
-    """One replica. `offset_lag` is its lag behind the high watermark, or, for a future replica, behind the
+    """One replica. `offset_lag` is its lag behind the high watermark, or for a future replica, behind the
     current replica.
     """
 
@@ -37,7 +37,7 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """One directory. `total_bytes` and `usable_bytes` are sizes of its volume, -1 if unknown (KIP-827)."""
+    """One directory. `total_bytes` and `usable_bytes` are sizes of its volume, or -1 if unknown (KIP-827)."""
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""

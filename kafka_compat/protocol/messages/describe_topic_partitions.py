@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (API key 75): topics and partitions, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions (API key 75): topics and partitions, one page at a time (KIP-966)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -19,7 +19,7 @@ class Cursor:
 
 @s.request(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest:
-    """An empty list requests all topics. Topics are sorted by name; a page has at most
+    """An empty list requests all topics. Topics are in order of their names; a page has at most
     `response_partition_limit` partitions.
     """
 
@@ -30,7 +30,7 @@ class DescribeTopicPartitionsRequest:
 
 @s.struct
 class DescribeTopicPartitionsResponsePartition:
-    """One partition, with the eligible leader replicas of KIP-966 (null if none)."""
+    """One partition, with the eligible leader replicas of KIP-966 (null if there are none)."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0

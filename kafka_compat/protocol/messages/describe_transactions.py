@@ -1,4 +1,4 @@
-"""DescribeTransactions (API key 65): the state of transactional ids (KIP-664)."""
+"""DescribeTransactions (API key 65): the state of transactional IDs (KIP-664)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
-    """Sent to the coordinators of the ids."""
+    """Sent to the coordinators of the IDs."""
 
     transactional_ids: list[s.String] = []
 
@@ -19,7 +19,7 @@ class TopicData:
 
 @s.struct
 class TransactionState:
-    """One transaction; transaction_start_time_ms is -1 if none is open."""
+    """One transaction. transaction_start_time_ms is -1 if no transaction is open."""
 
     error_code: s.Int16 = 0
     transactional_id: s.String = ""

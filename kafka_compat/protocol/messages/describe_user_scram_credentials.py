@@ -36,7 +36,7 @@ class DescribeUserScramCredentialsResult:
 
 @s.response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse:
-    """`error_code` applies to the whole request; users have their own."""
+    """`error_code` applies to the whole request. Each user also has an error code."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

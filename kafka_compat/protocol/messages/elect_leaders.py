@@ -12,7 +12,7 @@ class TopicPartitions:
 
 @s.request(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """Null `topic_partitions` requests all. election_type (version 1): 0 preferred, 1 unclean."""
+    """Null `topic_partitions` requests all partitions. election_type (version 1): 0 preferred, 1 unclean."""
 
     election_type: s.Int8 = s.field("1+", default=0)
     topic_partitions: list[TopicPartitions] | None = []
@@ -21,7 +21,7 @@ class ElectLeadersRequest:
 
 @s.struct
 class PartitionResult:
-    """The result of one partition; ELECTION_NOT_NEEDED if it already has that leader."""
+    """The result for one partition. ELECTION_NOT_NEEDED: it already has this leader."""
 
     partition_id: s.Int32 = 0
     error_code: s.Int16 = 0

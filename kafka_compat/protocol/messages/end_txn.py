@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @request(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnRequest:
-    """`committed` selects commit or abort. Version 5 raises the epoch at every transaction (KIP-890)."""
+    """`committed`: true commits, false aborts. In version 5, transactions have their own epochs (KIP-890)."""
 
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0
@@ -17,7 +17,7 @@ class EndTxnRequest:
 
 @response(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """In version 5 and later, contains the producer id and epoch of the next transaction."""
+    """In version 5 and later, contains the producer ID and epoch for the next transaction."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

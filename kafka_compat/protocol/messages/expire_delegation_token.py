@@ -14,7 +14,7 @@ class ExpireDelegationTokenRequest:
 
 @s.response(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class ExpireDelegationTokenResponse:
-    """The expiry is in ms since the epoch."""
+    """`expiry_timestamp_ms` is in ms since the epoch."""
 
     error_code: s.Int16 = 0
     expiry_timestamp_ms: s.Int64 = 0

@@ -15,8 +15,8 @@ class ReplicaState:
 
 @s.struct
 class FetchPartition:
-    """The start offset, and the maximum size. `current_leader_epoch` fences stale readers (KIP-320),
-    `last_fetched_epoch` lets a leader find divergence (KIP-595); -1 means unknown.
+    """The start offset and the maximum size. `current_leader_epoch` fences stale readers (KIP-320), and
+    `last_fetched_epoch` lets a leader detect divergence (KIP-595); -1 means unknown.
     """
 
     partition: s.Int32 = 0
@@ -31,7 +31,7 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    """Partitions of one topic, by name in versions 0 to 12, by id in version 13 and later."""
+    """Partitions of one topic, by name in versions 0 to 12, by ID in version 13 and later."""
 
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -51,10 +51,11 @@ class ForgottenTopic:
 class FetchRequest:
     """The response is sent when `min_bytes` are available or `max_wait_ms` have passed. isolation_level: 0
     read_uncommitted, 1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 requests a
-    new session, epoch -1 none; later requests contain only changes. The version determines the format of the
-    records: versions 0 and 1 get message format 0, versions 2 and 3 format 1, later versions format 2; zstd
-    requires version 10. Version 12 is flexible, 13 has topic ids, 15 moves the replica id into a tagged
-    field, 16 may name a new leader, 17 and 18 add fields for KRaft followers.
+    new session, epoch -1 requests none; later requests contain only changes. The version of the request
+    determines the record format: versions 0 and 1 get message format 0, versions 2 and 3 format 1, later
+    versions format 2; zstd requires version 10. Version 12 is flexible, 13 has topic IDs, 15 moves the
+    replica ID into a tagged field, 16 adds the addresses of new leaders to the response, 17 and 18 add fields
+    for KRaft followers.
     """
 
     cluster_id: s.NullableString = s.field("12+", default=None, tag=0)
@@ -73,7 +74,9 @@ class FetchRequest:
 
 @s.struct
 class EpochEndOffset:
-    """The epoch in which a follower's log diverges from the leader's, and its end offset; -1 if none."""
+    """The epoch in which a follower's log diverges from the leader's, and its end offset; -1 if they
+    agree.
+    """
 
     epoch: s.Int32 = s.field("12+", default=-1)
     end_offset: s.Int64 = s.field("12+", default=-1)
@@ -81,7 +84,7 @@ class EpochEndOffset:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to use instead of this broker; -1 if unknown."""
+    """The current leader, to be used instead of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("12+", default=-1)
     leader_epoch: s.Int32 = s.field("12+", default=-1)
@@ -89,7 +92,7 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class SnapshotId:
-    """A snapshot that a KRaft follower must fetch; -1 if none."""
+    """A snapshot that a KRaft follower must fetch; -1 if there is none."""
 
     end_offset: s.Int64 = -1
     epoch: s.Int32 = -1
@@ -97,7 +100,7 @@ class SnapshotId:
 
 @s.struct
 class AbortedTransaction:
-    """Records of this producer from `first_offset` to its abort marker must be skipped."""
+    """Readers must skip records of this producer from `first_offset` to the abort marker."""
 
     producer_id: s.Int64 = s.field("4+", default=0)
     first_offset: s.Int64 = s.field("4+", default=0)
@@ -105,9 +108,9 @@ class AbortedTransaction:
 
 @s.struct
 class PartitionData:
-    """Records of one partition, in whole batches; the last batch may be truncated. Offsets are -1 with an
-    error. `aborted_transactions` is null unless the reader is read_committed. `preferred_read_replica` sends
-    a consumer to a nearer replica (KIP-392).
+    """Records of one partition, in whole batches; the last batch may be truncated. Offsets are -1 if there is
+    an error. `aborted_transactions` is null unless the reader is read_committed. `preferred_read_replica`
+    sends a consumer to a nearer replica (KIP-392).
     """
 
     partition_index: s.Int32 = 0
@@ -132,7 +135,7 @@ class FetchableTopicResponse:
 
 @s.struct
 class NodeEndpoint:
-    """The address of a leader named in this response (KIP-951)."""
+    """The address of a leader that this response refers to (KIP-951)."""
 
     node_id: s.Int32 = s.field("16+", default=0)
     host: s.String = s.field("16+", default="")
@@ -142,7 +145,7 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """`error_code` (version 7) applies to the session. In a session, unchanged partitions are omitted."""
+    """`error_code` (version 7) applies to the session. Within a session, unchanged partitions are omitted."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("7+", default=0)

@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): the broker that coordinates a group or a transactional id."""
+"""FindCoordinator (API key 10): the broker that coordinates a group or a transactional ID."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """key_type: 0 group, 1 transactional id, 2 share group. Version 4 has several keys (KIP-699)."""
+    """key_type: 0 group, 1 transactional ID, 2 share group. Version 4 can contain several keys (KIP-699)."""
 
     key: s.String = s.field("0-3", default="")
     key_type: s.Int8 = s.field("1+", default=0)
@@ -25,7 +25,7 @@ class Coordinator:
 
 @s.response(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """Versions 0 to 3 contain the coordinator itself, later versions one per key."""
+    """In versions 0 to 3, the coordinator itself; in later versions, one coordinator for each key."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("0-3", default=0)

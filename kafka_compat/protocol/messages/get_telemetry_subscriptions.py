@@ -6,14 +6,14 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest:
-    """A zero id requests a new one."""
+    """A zero ID requests a new one."""
 
     client_instance_id: s.Uuid = s.ZERO_UUID
 
 
 @s.response(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse:
-    """The metrics to push and the interval; an empty string among the metrics stands for all."""
+    """The metrics to push and the interval. An empty string in the list of metrics stands for all metrics."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): keep a member of a classic group alive."""
+"""Heartbeat (API key 12): keep a member in a classic group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -16,7 +16,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """The changes of one resource, applied together or not at all. resource_type as in AlterConfigs."""
+    """The changes to one resource: all or none are applied. resource_type has the values of AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""

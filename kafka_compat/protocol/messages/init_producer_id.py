@@ -1,4 +1,4 @@
-"""InitProducerId (API key 22): assign a producer id and epoch for an idempotent or transactional producer."""
+"""InitProducerId (API key 22): assign an ID and epoch to an idempotent or transactional producer."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,9 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """Without a transactional id, any new producer id is suitable. Version 3 lets a producer increment the
-    epoch of its existing id; -1 means that it has none (KIP-360). Version 5 supports TRANSACTION_ABORTABLE
-    (KIP-890).
+    """Without a transactional ID, the producer gets a new ID. In version 3 and later, a producer can
+    increment the epoch of its ID; -1 means that it has no ID yet (KIP-360). Clients that send version 5
+    support TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.NullableString = ""
@@ -19,7 +19,7 @@ class InitProducerIdRequest:
 
 @s.response(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """Id and epoch are -1 with an error."""
+    """The ID and the epoch are -1 if there is an error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

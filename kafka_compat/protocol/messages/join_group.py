@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class JoinGroupRequestProtocol:
-    """An assignor that the member supports, with its subscription in the format of that assignor."""
+    """An assignor that the member supports, and its subscription in the format of the assignor."""
 
     name: s.String = ""
     metadata: s.Bytes = b""
@@ -14,8 +14,8 @@ class JoinGroupRequestProtocol:
 
 @s.request(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """A new member sends an empty member id. In version 4 and later, the response is then MEMBER_ID_REQUIRED
-    with the id to use (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345),
+    """A new member sends an empty member ID. In version 4 and later, the response is then MEMBER_ID_REQUIRED
+    with the ID to use (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345),
     version 7 the protocol type, version 8 the reason.
     """
 
@@ -31,7 +31,7 @@ class JoinGroupRequest:
 
 @s.struct
 class JoinGroupResponseMember:
-    """A member with its subscription, for the leader's assignment."""
+    """A member and its subscription, for the leader's assignment."""
 
     member_id: s.String = ""
     group_instance_id: s.NullableString = s.field("5+", default=None)
@@ -40,8 +40,8 @@ class JoinGroupResponseMember:
 
 @s.response(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """`members` is empty except for the group leader. `skip_assignment` (version 9) informs a leader that
-    returned as a static member that the assignment is unchanged (KIP-814).
+    """`members` is empty except in the response to the group leader. `skip_assignment` (version 9) tells a
+    leader that returns as a static member that the assignment is unchanged (KIP-814).
     """
 
     throttle_time_ms: s.Int32 = s.field("2+", default=0)

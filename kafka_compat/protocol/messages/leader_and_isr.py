@@ -1,4 +1,4 @@
-"""LeaderAndIsr (API key 4): the ZooKeeper controller assigns a broker partitions to lead and follow."""
+"""LeaderAndIsr (API key 4): the ZooKeeper controller assigns partitions to a broker to lead or follow."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class LeaderAndIsrPartitionState:
-    """The state of one partition. `leader` -1 means none, -2 that the topic is being deleted;
-    `partition_epoch` is the version of its znode. leader_recovery_state 1: elected uncleanly (KIP-704).
+    """The state of one partition. `leader` -1 means that there is none, -2 that the topic is being deleted.
+    `partition_epoch` is the version of its znode. leader_recovery_state 1: the leader was elected uncleanly
+    (KIP-704).
     """
 
     topic_name: s.String = s.field("0-1", default="")
@@ -33,7 +34,7 @@ class LeaderAndIsrTopicState:
 
 @s.struct
 class LeaderAndIsrLiveLeader:
-    """The address of a broker that leads any of the partitions."""
+    """The address of a broker that leads at least one of the partitions."""
 
     broker_id: s.Int32 = 0
     host_name: s.String = ""
@@ -42,9 +43,9 @@ class LeaderAndIsrLiveLeader:
 
 @s.request(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest:
-    """Version 1 marks new replicas, 2 has broker epochs and groups partitions by topic, 3 adds the replicas
-    being added and removed, 5 topic ids and whether the request contains all partitions (type 2) or changes
-    only (1), 6 the recovery state, 7 a KRaft controller.
+    """Version 1 marks new replicas, 2 adds broker epochs and groups partitions by topic, 3 adds the replicas
+    being added and removed, 5 topic IDs and whether the request contains all partitions (type 2) or only
+    changes (1), 6 the recovery state, 7 whether the controller is a KRaft controller.
     """
 
     controller_id: s.Int32 = 0
@@ -72,7 +73,7 @@ class LeaderAndIsrTopicError:
 
 @s.response(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """Partitions by name in versions 0 to 4, by topic id in version 5 and later."""
+    """The results, by topic name in versions 0 to 4, by topic ID in version 5 and later."""
 
     error_code: s.Int16 = 0
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("0-4", default=[])

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class MemberIdentity:
-    """A member by its id, or by its instance id with an empty member id."""
+    """A member, identified by its ID, or by its instance ID if the member ID is empty."""
 
     member_id: s.String = s.field("3+", default="")
     group_instance_id: s.NullableString = s.field("3+", default=None)
@@ -15,7 +15,7 @@ class MemberIdentity:
 
 @s.request(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """One member in versions 0 to 2, several in later versions (KIP-345). Version 5 adds the reason."""
+    """Versions 0 to 2 contain one member, later versions several (KIP-345). Version 5 adds the reason."""
 
     group_id: s.String = ""
     member_id: s.String = s.field("0-2", default="")

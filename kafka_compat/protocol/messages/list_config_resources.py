@@ -6,14 +6,14 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest:
-    """Version 0 requests client metrics; version 1 the given types, or all types if none is given."""
+    """Version 0 requests client metrics; version 1 the listed types, or all types if the list is empty."""
 
     resource_types: list[s.Int8] = s.field("1+", default=[])
 
 
 @s.struct
 class ConfigResource:
-    """One resource. The types are those of AlterConfigs."""
+    """One resource. resource_type has the same values as in AlterConfigs."""
 
     resource_name: s.String = ""
     resource_type: s.Int8 = s.field("1+", default=16)

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
 class ListGroupsRequest:
-    """Empty filters match all. Version 4 filters by state (KIP-518), version 5 by type (KIP-848)."""
+    """Empty filters match all. Version 4 can filter by state (KIP-518), version 5 by type (KIP-848)."""
 
     states_filter: list[s.String] = s.field("4+", default=[])
     types_filter: list[s.String] = s.field("5+", default=[])
@@ -22,7 +22,7 @@ class ListedGroup:
 
 @s.response(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
 class ListGroupsResponse:
-    """Only the groups that this broker coordinates."""
+    """The groups that this broker coordinates."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = 0

@@ -7,9 +7,9 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ListOffsetsPartition:
-    """`timestamp` in ms since the epoch requests the first offset at or after it. Special values: -1 the end,
-    -2 the start, -3 the record with the highest timestamp (version 7), -4 the start on local disks (8), -5
-    the last tiered offset (9).
+    """`timestamp` (in ms since the epoch) requests the first offset at or after this time. Special values: -1
+    the end, -2 the start, -3 the record with the highest timestamp (version 7), -4 the start on local disks
+    (8), -5 the last tiered offset (9).
     """
 
     partition_index: s.Int32 = 0
@@ -38,7 +38,7 @@ class ListOffsetsRequest:
 
 @s.struct
 class ListOffsetsPartitionResponse:
-    """Version 0 returns a list of offsets; later versions one offset and its timestamp, both -1 if none."""
+    """Version 0 returns a list of offsets; later versions one offset and its timestamp, or -1 for both."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -20,7 +20,7 @@ class ListPartitionReassignmentsRequest:
 
 @s.struct
 class OngoingPartitionReassignment:
-    """All replicas of one partition, and those being added and removed."""
+    """All replicas of one partition, and the replicas being added and removed."""
 
     partition_index: s.Int32 = 0
     replicas: list[s.Int32] = []
@@ -36,7 +36,7 @@ class OngoingTopicReassignment:
 
 @s.response(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse:
-    """Only partitions that are being reassigned."""
+    """The partitions that are being reassigned."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66): the transactional ids that a broker coordinates (KIP-664)."""
+"""ListTransactions (API key 66): the transactional IDs that a broker coordinates (KIP-664)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all. Version 1 filters by duration in ms (-1: all), version 2 by a pattern."""
+    """Empty filters match all IDs. Version 1 filters by duration in ms (-1: all), version 2 by a pattern."""
 
     state_filters: list[s.String] = []
     producer_id_filters: list[s.Int64] = []
@@ -23,7 +23,7 @@ class TransactionState:
 
 @s.response(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsResponse:
-    """Only the ids that this broker coordinates."""
+    """The IDs that this broker coordinates."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class MetadataRequestTopic:
-    """A topic by its name or, in version 12 and later, by its id with a null name."""
+    """A topic by its name or, in version 12 and later, by its ID with a null name."""
 
     topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")
@@ -15,8 +15,8 @@ class MetadataRequestTopic:
 
 @request(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
-    """An empty list requests all topics in version 0, and no topics in later versions, where null requests
-    all. Version 4 lets the client forbid auto-creation; versions 10 and 12 add topic ids (KIP-516).
+    """In version 0, an empty list requests all topics. In later versions, it requests no topics, and null
+    requests all. Version 4 lets the client forbid auto-creation; versions 10 and 12 add topic IDs (KIP-516).
     """
 
     topics: list[MetadataRequestTopic] | None = s.field(default=[], nullable="1+")
@@ -37,7 +37,7 @@ class MetadataResponseBroker:
 
 @s.struct
 class MetadataResponsePartition:
-    """`leader_id` is -1 without a leader, with LEADER_NOT_AVAILABLE."""
+    """If there is no leader, `leader_id` is -1 and the error is LEADER_NOT_AVAILABLE."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0
@@ -50,8 +50,8 @@ class MetadataResponsePartition:
 
 @s.struct
 class MetadataResponseTopic:
-    """One topic; its name is null if an unknown id was requested. The operations are a bit field, or the
-    lowest int32 if not requested.
+    """One topic. The name is null if the request contained an unknown ID. The authorized operations are a bit
+    field, or the lowest int32 if the request does not ask for them.
     """
 
     error_code: s.Int16 = 0

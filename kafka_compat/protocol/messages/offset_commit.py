@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetCommitRequestPartition:
-    """The offset of the next record to read, the leader epoch of the last record read, and metadata of the
+    """The offset of the next record to read, the leader epoch of the last record read, and metadata from the
     client.
     """
 
@@ -25,9 +25,9 @@ class OffsetCommitRequestTopic:
 
 @s.request(ApiKey.OFFSET_COMMIT, versions="0-9", flexible="8+")
 class OffsetCommitRequest:
-    """Generation -1 with an empty member id commits from outside the group. retention_time_ms exists in
-    versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 static members, version
-    9 members of the new consumer protocol, by their epoch.
+    """With generation -1 and an empty member ID, the client commits without being a member. retention_time_ms
+    exists in versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 static
+    members, version 9 members of the new consumer protocol, identified by their epoch.
     """
 
     group_id: s.String = ""

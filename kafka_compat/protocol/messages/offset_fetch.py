@@ -18,7 +18,7 @@ class OffsetFetchRequestTopics:
 
 @s.struct
 class OffsetFetchRequestGroup:
-    """One group; null `topics` requests all. Version 9 adds the requesting member (KIP-848)."""
+    """One group. Null `topics` requests all topics. Version 9 adds the requesting member (KIP-848)."""
 
     group_id: s.String = s.field("8+", default="")
     member_id: s.NullableString = s.field("9+", default=None)
@@ -29,8 +29,8 @@ class OffsetFetchRequestGroup:
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
     """One group in versions 0 to 7, several in later versions (KIP-709). Null `topics` (version 2) requests
-    all. With `require_stable` (version 7), offsets of open transactions fail with UNSTABLE_OFFSET_COMMIT
-    (KIP-447). Version 0 refers to offsets in ZooKeeper.
+    all topics. With `require_stable` (version 7), offsets in open transactions get UNSTABLE_OFFSET_COMMIT
+    (KIP-447). Version 0 reads offsets in ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -41,7 +41,7 @@ class OffsetFetchRequest:
 
 @s.struct
 class OffsetFetchResponsePartition:
-    """`committed_offset` is -1 if there is none."""
+    """`committed_offset` is -1 if no offset is committed."""
 
     partition_index: s.Int32 = s.field("0-7", default=0)
     committed_offset: s.Int64 = s.field("0-7", default=0)
@@ -58,7 +58,7 @@ class OffsetFetchResponseTopic:
 
 @s.struct
 class OffsetFetchResponsePartitions:
-    """`committed_offset` is -1 if there is none."""
+    """`committed_offset` is -1 if no offset is committed."""
 
     partition_index: s.Int32 = s.field("8+", default=0)
     committed_offset: s.Int64 = s.field("8+", default=0)
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the single group in versions 0 to 7, groups in version 8 and later."""
+    """Topics of the only group in versions 0 to 7, groups in version 8 and later."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

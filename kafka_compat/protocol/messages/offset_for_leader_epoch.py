@@ -21,7 +21,7 @@ class OffsetForLeaderTopic:
 
 @s.request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """Followers use it to truncate their logs, consumers to detect lost records (version 2, KIP-320).
+    """Followers send it to truncate their logs, and consumers to detect lost records (version 2, KIP-320).
     replica_id: -1 consumer, -2 debugging tool.
     """
 

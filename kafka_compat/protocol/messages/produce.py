@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as the producer built them; exactly one in version 3 and later."""
+    """Record batches for one partition, as built by the producer. Version 3 and later contain exactly one."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None
@@ -15,7 +15,7 @@ class PartitionProduceData:
 
 @s.struct
 class TopicProduceData:
-    """Partitions of one topic, by name in versions 0 to 12, by id in version 13 and later."""
+    """Partitions of one topic, by name in versions 0 to 12, by ID in version 13 and later."""
 
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -25,9 +25,9 @@ class TopicProduceData:
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
     """acks: 0 no response, 1 when the leader has the records, -1 when all in-sync replicas have them. The
-    version determines the format of the records: message format 0 in versions 0 and 1, format 1 in version 2,
-    format 2 in later versions; zstd requires version 7. Version 9 is flexible; 11 and 12 state which errors a
-    transactional client supports (KIP-890); 13 has topic ids (KIP-516).
+    version of the request determines the record format: message format 0 in versions 0 and 1, format 1 in
+    version 2, format 2 in later versions; zstd requires version 7. Version 9 is flexible; versions 11 and 12
+    state which errors a transactional client supports (KIP-890); version 13 has topic IDs (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)
@@ -38,7 +38,7 @@ class ProduceRequest:
 
 @s.struct
 class BatchIndexAndErrorMessage:
-    """A rejected record, by its index in the batch (KIP-467)."""
+    """A rejected record, identified by its index in the batch (KIP-467)."""
 
     batch_index: s.Int32 = s.field("8+", default=0)
     batch_index_error_message: s.NullableString = s.field("8+", default=None)
@@ -46,7 +46,7 @@ class BatchIndexAndErrorMessage:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to use instead of this broker; -1 if unknown."""
+    """The current leader, to be used instead of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("10+", default=-1)
     leader_epoch: s.Int32 = s.field("10+", default=-1)
@@ -54,8 +54,8 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class PartitionProduceResponse:
-    """The offset of the batch. Version 8 and later also name the records that caused a rejection.
-    `log_append_time_ms` is -1 unless the topic has LogAppendTime.
+    """The offset of the batch. In version 8 and later, `record_errors` contains the records that caused a
+    rejection. `log_append_time_ms` is -1 unless the topic uses LogAppendTime.
     """
 
     index: s.Int32 = 0
@@ -77,7 +77,7 @@ class TopicProduceResponse:
 
 @s.struct
 class NodeEndpoint:
-    """The address of a leader named in this response (KIP-951)."""
+    """The address of a leader that this response refers to (KIP-951)."""
 
     node_id: s.Int32 = s.field("10+", default=0)
     host: s.String = s.field("10+", default="")
@@ -87,7 +87,7 @@ class NodeEndpoint:
 
 @response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
-    """Version 10 contains the new leader of a partition that has moved (KIP-951)."""
+    """Version 10 adds the new leader of a partition whose leader has changed (KIP-951)."""
 
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: s.Int32 = s.field("1+", default=0)

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
 class PushTelemetryRequest:
-    """`metrics` are OTLP, compressed by compression_type; `terminating` marks the last push."""
+    """`metrics` contains OTLP data, compressed with compression_type. `terminating` marks the last push."""
 
     client_instance_id: s.Uuid = s.ZERO_UUID
     subscription_id: s.Int32 = 0

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    """`hmac` identifies the token. The period begins now."""
+    """`hmac` identifies the token. The renewal period begins now."""
 
     hmac: s.Bytes = b""
     renew_period_ms: s.Int64 = 0
@@ -14,7 +14,7 @@ class RenewDelegationTokenRequest:
 
 @s.response(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenResponse:
-    """The expiry, in ms since the epoch."""
+    """`expiry_timestamp_ms` is in ms since the epoch."""
 
     error_code: s.Int16 = 0
     expiry_timestamp_ms: s.Int64 = 0

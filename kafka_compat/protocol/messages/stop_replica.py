@@ -1,4 +1,4 @@
-"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and can delete them."""
+"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and may delete them."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -22,7 +22,7 @@ class StopReplicaTopicV1:
 
 @s.struct
 class StopReplicaPartitionState:
-    """One partition. `leader_epoch` -1 means unknown, -2 that the topic is being deleted."""
+    """One partition. `leader_epoch` -1 means that it is unknown, -2 that the topic is being deleted."""
 
     partition_index: s.Int32 = s.field("3+", default=0)
     leader_epoch: s.Int32 = s.field("3+", default=-1)
@@ -39,8 +39,8 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """In versions 0 to 2, one flag states whether to delete all partitions; later, each has its own
-    (KIP-570).
+    """In versions 0 to 2, one flag states whether all partitions are deleted; in later versions, each has a
+    flag (KIP-570).
     """
 
     controller_id: s.Int32 = 0

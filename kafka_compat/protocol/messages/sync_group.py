@@ -14,8 +14,8 @@ class SyncGroupRequestAssignment:
 
 @s.request(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """`assignments` is empty unless the leader sends it. Version 3 adds static members, version 5 checks the
-    protocol.
+    """`assignments` is empty in requests from members other than the leader. Version 3 adds static members;
+    version 5 adds the protocol type and name, which the coordinator verifies.
     """
 
     group_id: s.String = ""

@@ -1,4 +1,4 @@
-"""Keys and values of the records in `__transaction_state`: the latest record of an id is its state."""
+"""Keys and values of the records in `__transaction_state`. The latest record of an ID contains its state."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.schema import data
@@ -6,7 +6,7 @@ from kafka_compat.protocol.schema import data
 
 @data(versions="0")
 class TransactionLogKey:
-    """A transactional id."""
+    """A transactional ID."""
 
     transactional_id: s.String = ""
 
@@ -19,9 +19,9 @@ class PartitionsSchema:
 
 @data(versions="0-1", flexible="1+")
 class TransactionLogValue:
-    """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
+    """The state of a transactional ID. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
     PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
-    null without an open transaction. Version 1 is flexible and has the ids needed to increment epochs
+    null if no transaction is open. Version 1 is flexible and adds the IDs needed to increment epochs
     (KIP-890).
     """
 

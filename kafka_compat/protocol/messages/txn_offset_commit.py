@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TxnOffsetCommitRequestPartition:
-    """An offset, as in OffsetCommit."""
+    """An offset to commit, with the same fields as in OffsetCommit."""
 
     partition_index: s.Int32 = 0
     committed_offset: s.Int64 = 0
@@ -22,8 +22,9 @@ class TxnOffsetCommitRequestTopic:
 
 @s.request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
-    """The offsets become visible when the transaction commits. Version 3 fences by generation and member
-    (KIP-447); in version 5 and later, the coordinator itself adds the group to the transaction (KIP-890).
+    """The offsets become visible when the transaction commits. In version 3 and later, the generation and
+    member ID fence replaced members (KIP-447); in version 5 and later, the coordinator itself adds the group
+    to the transaction (KIP-890).
     """
 
     transactional_id: s.String = ""

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class FeatureUpdateKey:
-    """The requested level; a level below 1 removes the feature. upgrade_type: 1 upgrade, 2 safe downgrade, 3
+    """The requested level. A level below 1 removes the feature. upgrade_type: 1 upgrade, 2 safe downgrade, 3
     unsafe downgrade.
     """
 
@@ -34,7 +34,7 @@ class UpdatableFeatureResult:
 
 @s.response(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesResponse:
-    """In version 2 and later, changes are atomic, so there is only a top-level error."""
+    """In version 2 and later, changes are atomic, so that there is only a top-level error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

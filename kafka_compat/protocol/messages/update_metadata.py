@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata to serve."""
+"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata for its clients."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class UpdateMetadataPartitionState:
-    """The state of one partition; `zk_version` is the version of its znode."""
+    """The state of one partition. `zk_version` is the version of its znode."""
 
     topic_name: s.String = s.field("0-4", default="")
     partition_index: s.Int32 = 0
@@ -38,7 +38,7 @@ class UpdateMetadataEndpoint:
 
 @s.struct
 class UpdateMetadataBroker:
-    """A live broker; version 0 has a single address."""
+    """A live broker. In version 0, it has a single address."""
 
     id: s.Int32 = 0
     v0_host: s.String = s.field("0", default="")
@@ -49,8 +49,9 @@ class UpdateMetadataBroker:
 
 @s.request(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataRequest:
-    """Version 5 groups partitions by topic and has broker epochs, version 7 has topic ids, version 8 states a
-    KRaft controller and whether the request contains all metadata (type 2) or changes only (1).
+    """Version 5 groups partitions by topic and adds broker epochs, version 7 adds topic IDs, version 8 adds
+    whether the controller is a KRaft controller, and whether the request contains all metadata (type 2) or
+    only changes (1).
     """
 
     controller_id: s.Int32 = 0
@@ -65,6 +66,6 @@ class UpdateMetadataRequest:
 
 @s.response(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataResponse:
-    """STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH if the request is outdated."""
+    """`error_code` is STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH if the request is outdated."""
 
     error_code: s.Int16 = 0

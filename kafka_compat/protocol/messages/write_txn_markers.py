@@ -12,9 +12,9 @@ class WritableTxnMarkerTopic:
 
 @s.struct
 class WritableTxnMarker:
-    """The end of one transaction. `transaction_result` is true for a commit. `coordinator_epoch` fences old
-    coordinators. `transaction_version` 2 means that the marker's epoch is newer than the records' (KIP-1228,
-    Kafka 4.2).
+    """The end of one transaction. `transaction_result` is true for a commit. `coordinator_epoch` fences
+    replaced coordinators. `transaction_version` 2 means that the marker's epoch is newer than the epoch of
+    the records (KIP-1228, Kafka 4.2).
     """
 
     producer_id: s.Int64 = 0
@@ -27,7 +27,7 @@ class WritableTxnMarker:
 
 @s.request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
-    """Markers may be repeated: writing one twice is harmless."""
+    """Markers may be repeated: writing a marker twice is harmless."""
 
     markers: list[WritableTxnMarker] = []
 

@@ -1,1 +1,1 @@
-"""Access control lists: rules without I/O, storage, and the authorizer that applies them."""
+"""Access control lists (ACLs): rules without I/O, storage, and the authorizer that applies them."""

@@ -1,7 +1,7 @@
-"""The authorizer that decides by ACLs and writes each decision to an audit log (Kafka's AclAuthorizer).
+"""Authorizer that decides by ACLs, and writes its decisions to an audit log (Kafka's AclAuthorizer).
 
-The audit log is the logger `kafka.authorizer.logger`, as in Kafka: denials at INFO, permissions at DEBUG. The
-lines begin like Kafka's, followed by the reason.
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denials are logged at INFO, and
+permissions at DEBUG. Each line begins like Kafka's; the reason follows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ audit: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 class AclAuthorizer:
-    """The Authorizer that decides by ACLs; see `security.authorizer.Authorizer`."""
+    """An Authorizer that decides by ACLs. The methods are described in `security.authorizer.Authorizer`."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # As in Kafka's log4j.properties, only warnings are logged unless configured otherwise.
+            # In Kafka's log4j.properties, the level of this logger is INFO, so that denials are logged.
             audit.setLevel(logging.INFO)
 
     def allows(
@@ -74,5 +74,5 @@ def _tell(
 
 
 def _in_one_line(text: str) -> str:
-    """Escape line breaks and invisible characters, because clients choose the logged names."""
+    """Escape line breaks and invisible characters, because the logged names come from clients."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,13 +1,13 @@
 """ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-Also filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata store:
+It also contains filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
     /kafka-acl-changes/acl_changes_0000000007   a notice: the ACLs of TOPIC:orders have changed
-    /kafka-acl-extended-changes/acl_changes_…   the same for a prefix, as JSON
+    /kafka-acl-extended-changes/acl_changes_…   a notice for a prefix, as JSON
 
-The JSON is identical to Kafka's, except for the order of entries, which is irrelevant.
+The JSON is the same as Kafka's, except for the order of entries, which has no meaning.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""Literal resource name for all resources of the type, and host for all hosts."""
+"""Stands for all resources of a type as a literal resource name, and for all hosts as a host."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""Principal of an entry for all principals of any kind."""
+"""Stands for all principals of any kind, as the principal of an entry."""
 
 
 class PatternType(IntEnum):
-    """Kafka's PatternType. ANY and MATCH are valid in filters only."""
+    """Kafka's PatternType. ANY and MATCH are valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -41,7 +41,7 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """Kafka's AclPermissionType. ANY is valid in filters only."""
+    """Kafka's AclPermissionType. ANY is valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -50,7 +50,7 @@ class Permission(IntEnum):
 
 
 class Pattern(NamedTuple):
-    """A resource pattern: the resource `name`, or all resources whose names begin with `name`."""
+    """A resource pattern: the resource called `name`, or all resources whose names begin with `name`."""
 
     resource_type: ResourceType
     name: str
@@ -61,7 +61,7 @@ class Pattern(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One access control entry. `principal` is "kind:name" (see parse_principal)."""
+    """An access control entry. `principal` is "kind:name" (see parse_principal)."""
 
     principal: str
     host: str
@@ -77,9 +77,9 @@ class Binding(NamedTuple):
 
 
 class PatternFilter(NamedTuple):
-    """A filter for patterns. The type ANY matches every type, the name None every name.
+    """A filter for patterns. The type ANY matches all types, and the name None all names.
 
-    The pattern type MATCH matches all patterns that apply to the resource with that name, including prefixes
+    The pattern type MATCH matches all patterns that apply to the resource with this name, including prefixes
     and `*`. UNKNOWN matches no pattern.
     """
 
@@ -101,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """All patterns that can match; None if they depend on the existing patterns."""
+        """Return all patterns that may match, or None if they depend on the existing patterns."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
@@ -116,7 +116,7 @@ class PatternFilter(NamedTuple):
 
 
 class EntryFilter(NamedTuple):
-    """A filter for entries. None and ANY match every entry, UNKNOWN matches none."""
+    """A filter for entries. None and ANY match all entries; UNKNOWN matches none."""
 
     principal: str | None
     host: str | None
@@ -148,7 +148,7 @@ def parse_principal(text: str) -> Principal:
 
 
 def shown(member: IntEnum) -> str:
-    """An enumeration member in Kafka's spelling for nodes and logs: `TransactionalId`."""
+    """Return an enumeration member in Kafka's spelling for nodes and logs, such as `TransactionalId`."""
     return member.name.title().replace("_", "")
 
 
@@ -158,7 +158,7 @@ FOLDERS: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl",
     PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
 }
-"""The nodes of ACLs by pattern type, each by resource type."""
+"""Paths of the ACL nodes, by pattern type; each contains nodes by resource type."""
 
 CHANGES: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl-changes",
@@ -180,19 +180,19 @@ _VERSION: Final = 1
 
 
 def path_of(pattern: Pattern) -> str:
-    """The path of the pattern's node. Raises ValueError if the store does not accept the name."""
+    """Return the path of a pattern's node. Raises ValueError if the store does not accept the name."""
     if not znodes.is_name(pattern.name):
         raise ValueError(f"{pattern.name!r} cannot be part of a path")
     return f"{FOLDERS[pattern.pattern_type]}/{shown(pattern.resource_type)}/{pattern.name}"
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """The resource type of a node in the store; None for an unknown type."""
+    """Return the resource type of a node in the store, or None for an unknown type."""
     return _known(RESOURCE_TYPES, name)
 
 
 def encode_acls(entries: Iterable[Entry]) -> bytes:
-    """The payload of the node at `path_of`."""
+    """Return the payload of the node at `path_of`."""
     acls = [
         {
             "principal": entry.principal,
@@ -206,8 +206,8 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """The entries of a node. Raises MalformedNode, also for an unknown kind of entry, because it might be a
-    denial.
+    """Return the entries of a node. Raises MalformedNode, also for an unknown kind of entry, because it might
+    be a denial.
     """
     if not data:
         return frozenset()
@@ -239,7 +239,7 @@ def _member(values: NodeObject, field: str, members: tuple[M, ...]) -> M:
 
 
 def _known(members: tuple[M, ...], name: str) -> M | None:
-    """The enumeration member with Kafka's spelling, ignoring case."""
+    """Return the enumeration member with this name in Kafka's spelling, ignoring case."""
     by_name = _by_name(members)
     return by_name.get(name) or by_name.get(name.upper())
 
@@ -252,7 +252,7 @@ def _by_name(members: tuple[M, ...]) -> dict[str, M]:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    """The payload of a notice."""
+    """Return the payload of a notice about changed ACLs."""
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     fields: dict[str, Any] = {
@@ -265,7 +265,7 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_literal_change(path: str, data: bytes | None) -> Pattern:
-    """The pattern of a notice under /kafka-acl-changes."""
+    """Return the pattern in a notice under /kafka-acl-changes."""
     text = (data or b"").decode(errors="replace")
     kind, colon, name = text.partition(":")
     known = resource_type(kind)
@@ -275,7 +275,7 @@ def decode_literal_change(path: str, data: bytes | None) -> Pattern:
 
 
 def decode_extended_change(path: str, data: bytes | None) -> Pattern:
-    """The pattern of a notice under /kafka-acl-extended-changes."""
+    """Return the pattern in a notice under /kafka-acl-extended-changes."""
     values = NodeObject.parse(path, data)
     values.integer("version", low=_VERSION, high=_VERSION)
     return Pattern(

@@ -1,11 +1,11 @@
 """The ACLs of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. Decisions use the copy in memory (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written together with its notice, on condition that the node has not changed since it was read;
-   after a conflict, the node is read and changed again. A broker applies its own change before it responds.
-3. An unreadable node may contain a denial. The node's last known ACLs remain effective; without known ACLs,
-   only super users may access the resources that the node covers.
+1. Decisions use the cached copy (`Rules`), which follows the store: see coordination/nodes/following.py.
+2. A change is written together with its notice, on condition that the node has not changed since it was read.
+   After a conflict, the node is read and changed again. A broker applies its own change before it responds.
+3. An unreadable node may contain a denial. Its last known ACLs therefore stay in effect; if no ACLs are
+   known, only super users may access the resources to which the node applies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafka_compat.tasks import Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""Maximum attempts of a change while others change the same node, as in Kafka."""
+"""Maximum number of attempts at a change while other brokers change the same node, as in Kafka."""
 RETRY_S: Final = 0.1
 _READS_AT_ONCE: Final = 100
 
@@ -46,7 +46,7 @@ _MALFORMED: Final = "its last known ACLs stay in effect; without any, only super
 
 
 class Known(NamedTuple):
-    """The content of a node. `version` is None if it does not exist."""
+    """The content of a node. `version` is None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -56,30 +56,30 @@ _ABSENT: Final = Known(frozenset(), None)
 
 
 class Deleted(NamedTuple):
-    """An ACL that a filter matched, with the error if it was not deleted."""
+    """An ACL that matched a filter. `error` is set if it was not deleted."""
 
     binding: Binding
     error: KafkaError | None
 
 
 class Keeper:
-    """Copy of the ACLs in the metadata store, and changes to them."""
+    """Cached copy of the ACLs in the metadata store, and changes to the ACLs."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
-        """ACLs from the store are added to `rules`."""
+        """Adds the ACLs from the store to `rules`."""
         self._store = store
         self._rules = rules
         self._malformed = MalformedNodes()
         self._known: dict[Pattern, Known] = {}
         self._closed: set[Pattern] = set()
-        """The patterns with unreadable nodes (rule 3)."""
+        """The patterns whose nodes are unreadable (rule 3)."""
         self._lock = asyncio.Lock()
         decoders = {
             PatternType.LITERAL: acls.decode_literal_change,
             PatternType.PREFIXED: acls.decode_extended_change,
         }
         self._mended: set[Pattern] = set()
-        """Patterns whose nodes were unreadable and have changed since then."""
+        """Patterns whose unreadable nodes have changed, so that they must be read again."""
         self._following = Following(
             "the ACLs",
             store,
@@ -94,22 +94,18 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and then follow changes. Raises MetadataStoreError."""
+        """Read all ACLs, and follow later changes. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- lookups
-
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
-        """The patterns that may have matching ACLs, each with all its ACLs."""
+        """Yield the patterns whose ACLs may match the filter, each with all of its ACLs."""
         patterns = wanted.pattern.candidates()
         if patterns is None:
             return ((pattern, known.entries) for pattern, known in list(self._known.items()))
         return ((pattern, self._known.get(pattern, _ABSENT).entries) for pattern in patterns)
 
-    # --- changes
-
     async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
-        """Add ACLs, and return None or an error for each."""
+        """Add ACLs. Return None or an error for each of them."""
         outcomes: list[KafkaError | None] = [None] * len(bindings)
         wanted: dict[Pattern, list[int]] = {}
         for index, binding in enumerate(bindings):
@@ -133,10 +129,10 @@ class Keeper:
         return await self._change(pattern, lambda entries: entries | added)
 
     async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
-        """Delete the ACLs that filters match, and return the deleted ACLs of each filter. An ACL that several
-        filters match is listed with the first.
+        """Delete the ACLs that match the filters. Return the deleted ACLs of each filter; an ACL that matches
+        several filters is returned with the first one.
 
-        A filter for a single pattern reads the store; other filters use this broker's copy.
+        A filter for a single pattern reads the store; all other filters use this broker's copy.
         """
         concerned: dict[Pattern, None] = {}
         for wanted in filters:
@@ -176,10 +172,10 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # If the response was lost, the change may exist in the store, together with its notice.
+                # If the response was lost, the store may already contain the change and its notice.
                 continue
             if wanted != known.entries:
-                log.info("Changed the ACLs on %s (total: %d)", pattern, len(wanted))
+                log.info("Changed the ACLs on %s (now %d)", pattern, len(wanted))
             self._know(pattern, Known(wanted, version))
             return
         problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"
@@ -187,7 +183,7 @@ class Keeper:
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
         """Write the node, and return its new version, or None after a deletion. If nothing changes, only
-        verify that the copy is current.
+        verify that the copy is up to date.
         """
         path = acls.path_of(pattern)
         operations: list[stores.Operation] = []
@@ -221,8 +217,6 @@ class Keeper:
         except stores.NoNode:
             return _ABSENT
         return Known(acls.decode_acls(path, data), stat.version)
-
-    # --- changes by other brokers
 
     async def _reread_mended(self) -> None:
         while self._mended:
@@ -276,7 +270,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # Watch unreadable nodes, because a manual repair creates no notice.
+        # Watch unreadable nodes, because repairing a node by hand creates no notice.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)
@@ -307,7 +301,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """Return a function that removes the entries that filters match, and records the first filter of each."""
+    """Return a function that removes matching entries, and records the first filter that each one matches."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:

@@ -1,5 +1,5 @@
-"""The authorization decision: whether ACLs allow a principal on a host an operation on a resource. No I/O;
-fast with many ACLs.
+"""Authorization decisions: whether the ACLs allow a principal on a host to execute an operation on a
+resource. No I/O. Fast with many ACLs.
 
 Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
 1. A super user may execute all operations.
@@ -9,12 +9,12 @@ Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
    ALTER_CONFIGS implies DESCRIBE_CONFIGS. A DENY implies no other operation.
 4. Access to a resource without ACLs is decided by allow.everyone.if.no.acl.found. Access to a resource with
    ACLs is denied if none of them matches.
-5. The principal `User:*` matches every principal, the host `*` every host, the operation ALL every operation.
-   IPv6 addresses match in any spelling: Java writes 0:0:0:0:0:0:0:1 for ::1.
+5. The principal `User:*` matches all principals, the host `*` all hosts, and the operation ALL all
+   operations. IPv6 addresses match in any notation: Java writes 0:0:0:0:0:0:0:1 for ::1.
 
-Each pattern has a map from (principal, host) to two sets of operations, as bits of one number, so a decision
-requires four lookups per applicable pattern. Patterns are found by name, and by beginnings of the name with
-the lengths of existing prefixes.
+Each pattern has a map from (principal, host) to two sets of operations, which are the bits of one number. A
+decision therefore requires four lookups for each applicable pattern. Patterns are found by the name, and by
+those beginnings of the name whose lengths are lengths of prefixes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 _DENY_SHIFT: Final = 16
-"""Lower bits: allowed operations. Bits from here on: denied operations."""
+"""The lower bits are the allowed operations. The bits starting at this one are the denied operations."""
 _ALL_BITS: Final = (1 << _DENY_SHIFT) - 1
 
 _IMPLIED_BY: Final = {
@@ -46,12 +46,12 @@ _ALLOWING: Final = {
 
 _Who = tuple[Principal, str]
 _Masks = dict[_Who, int]
-"""Operations by the (principal, host) of entries."""
+"""Operations by the (principal, host) of the entries."""
 _NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
 
 
 class Verdict(Enum):
-    """A decision and its basis."""
+    """A decision and its reason."""
 
     SUPER_USER = "it is a super user"
     DENIED = "an ACL denies it"
@@ -65,7 +65,7 @@ ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
 
 
 class Grounds(NamedTuple):
-    """The principal, host and pattern of the decisive ACLs."""
+    """The principal, host and pattern of the ACLs that determined a decision."""
 
     permission: Permission
     principal: Principal
@@ -88,7 +88,7 @@ class Rules:
     def decide(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Verdict:
-        """Whether the principal may execute the operation on the resource. `host` is an address."""
+        """Decide whether the principal may execute the operation on the resource. `host` is an address."""
         if principal in self._super_users:
             return Verdict.SUPER_USER
         applying = self._types[resource_type].applying(name)
@@ -107,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """The first ACLs that make `decide` return DENIED or ALLOWED, or None."""
+        """Return the first ACLs that make `decide` return DENIED or ALLOWED, or None."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),
@@ -122,10 +122,10 @@ class Rules:
     def decide_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> Verdict:
-        """Whether the principal may execute the operation on any resource of the type (KIP-679).
+        """Decide whether the principal may execute the operation on any resource of the type (KIP-679).
 
-        As in Kafka, only ACLs for the operation itself and for ALL count, not for operations that imply it. A
-        permission counts unless a DENY covers it: on `*`, on a prefix, or on the same name.
+        As in Kafka, only ACLs for the operation itself and for ALL count, not ACLs for operations that imply
+        it. A permission counts unless a DENY on `*`, on a prefix, or on the same name covers it.
         """
         if principal in self._super_users:
             return Verdict.SUPER_USER
@@ -160,10 +160,10 @@ class _OfType:
         self._literals: dict[str, _Masks] = {}
         self._prefixes: dict[str, _Masks] = {}
         self._lengths: Counter[int] = Counter()
-        """The number of prefixes by length."""
+        """The number of prefixes with each length."""
         self._lengths_sorted: list[int] = []
         self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
-        """The names of the patterns that have such an entry."""
+        """Maps each kind of entry to the names of the patterns that have such an entry."""
 
     def put(self, pattern: Pattern, entries: frozenset[Entry]) -> None:
         masks = _masks(entries)
@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Add unchanged entries, too, because a different spelling of the host may have been removed.
+            # Add unchanged entries, too: a removed entry may have been equal except for its notation.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED
@@ -197,7 +197,7 @@ class _OfType:
             self._lengths_sorted = sorted(self._lengths)
 
     def applying(self, name: str) -> list[_Masks]:
-        """The ACLs of each pattern that matches the resource name."""
+        """Return the ACLs of each pattern that matches the resource name."""
         found = []
         literals, prefixes = self._literals, self._prefixes
         if WILDCARD in literals:
@@ -213,7 +213,7 @@ class _OfType:
         return found
 
     def patterns(self, name: str) -> Iterator[tuple[Pattern, _Masks]]:
-        """Like `applying`, but with the patterns."""
+        """Yield each pattern that matches the resource name, with its ACLs."""
         for literal in dict.fromkeys((WILDCARD, name)):
             if literal in self._literals:
                 yield Pattern(self._type, literal, PatternType.LITERAL), self._literals[literal]
@@ -225,7 +225,7 @@ class _OfType:
     def named(
         self, keys: Sequence[_Who], operation: Operation, permission: Permission, pattern_type: PatternType
     ) -> list[set[str]]:
-        """The names of patterns of that type with entries for the operation or for ALL."""
+        """Return the names of patterns of this type that have entries for the operation or for ALL."""
         found = []
         for key in dict.fromkeys(keys):
             for concerned in (operation, Operation.ALL):
@@ -236,7 +236,7 @@ class _OfType:
 
 
 def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
-    """Whether any of the prefixes is a prefix of the name."""
+    """Return whether the name begins with any of the prefixes."""
     if not prefixes:
         return False
     return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
@@ -254,7 +254,7 @@ def _masks(entries: Iterable[Entry]) -> _Masks:
 
 
 def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
-    """The (principal, host) keys of entries that can match."""
+    """Return the (principal, host) keys of the entries that can match."""
     if ":" in host:
         host = _spelled(host)
     return (principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)
@@ -262,13 +262,13 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """A shared key for the possibly many entries of the same principal and host."""
+    """Return the key of a principal and host, which all of their entries share."""
     return acls.parse_principal(principal), _spelled(host)
 
 
 @lru_cache(maxsize=4096)
 def _spelled(host: str) -> str:
-    """An IPv6 address in Python's spelling, an IPv4-mapped address as IPv4, other text unchanged."""
+    """Return an IPv6 address in Python's notation, an IPv4-mapped address as IPv4, other text unchanged."""
     if ":" not in host:
         return host
     from ipaddress import IPv6Address  # Imported here because it takes 5 ms and is rarely needed.

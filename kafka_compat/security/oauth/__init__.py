@@ -1,1 +1,1 @@
-"""Tokens of SASL OAUTHBEARER: content, validation, and the sources of keys and tokens."""
+"""Tokens for SASL OAUTHBEARER: contents, validation, and the sources of keys and tokens."""

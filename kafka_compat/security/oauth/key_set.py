@@ -1,10 +1,10 @@
-"""The public keys of one issuer (a JSON Web Key Set, RFC 7517), cached in memory: fetched at startup,
+"""Public keys of one issuer (a JSON Web Key Set, RFC 7517), kept in memory. They are fetched at startup,
 periodically, and when a key is missing.
 
-Rules of unscheduled fetches
-1. A missing key id triggers one fetch per RETRY_MS; the last IDS_MAX missing ids are remembered. Ids longer
-   than ID_CHARACTERS_MAX trigger no fetch (all three limits are Kafka's).
-2. All unknown ids together trigger at most one fetch per INTERVAL_MS.
+Rules for unscheduled fetches
+1. A missing key ID triggers one fetch per RETRY_MS. The last IDS_MAX missing IDs are remembered. IDs longer
+   than ID_CHARACTERS_MAX do not trigger a fetch. All three limits are Kafka's.
+2. All unknown IDs together trigger at most one fetch per INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EarlyRefresh:
         self._fetched_ms = float("-inf")
 
     def missed(self, kid: str, now_ms: float) -> bool:
-        """Whether this missing key id triggers a fetch."""
+        """Return whether this missing key ID triggers a fetch."""
         if len(kid) > ID_CHARACTERS_MAX or now_ms < self._asked.get(kid, float("-inf")) + RETRY_MS:
             return False
         self._asked[kid] = now_ms
@@ -50,23 +50,23 @@ class EarlyRefresh:
         return True
 
     def wait_ms(self, now_ms: float) -> float:
-        """The time until an unscheduled fetch is allowed."""
+        """Return the time in ms until an unscheduled fetch is allowed."""
         return max(0.0, self._fetched_ms + INTERVAL_MS - now_ms)
 
     def fetching(self, now_ms: float) -> None:
-        """Record that a fetch begins."""
+        """Record that a fetch has begun."""
         self._fetched_ms = now_ms
 
     def fetched(self, kids: Iterable[str | None]) -> None:
-        """Record the fetched key ids."""
+        """Record the IDs of the fetched keys."""
         for kid in kids:
             if kid is not None:
                 self._asked.pop(kid, None)
 
 
 def parse_key_set(content: bytes) -> tuple[Key, ...]:
-    """Parse the keys that may sign tokens, without other and invalid keys. Raises ValueError if the text is
-    not a key set.
+    """Parse a key set, and return the keys that may sign tokens. Ignores other and invalid keys. Raises
+    ValueError if the content is not a key set.
     """
     try:
         found = json.loads(content)
@@ -88,7 +88,7 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # Skip the key after any error, because the other keys are valid.
+    except Exception as error:  # Skip an invalid key, because the other keys may be valid.
         log.warning("Ignored a key of the JWKS (kid %.100r): %s", kid, error)
         return None
     named = member.get("alg")
@@ -102,7 +102,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
     from jwt import algorithms
 
     kind = member.get("kty")
-    # Ignore a private key that was published by mistake.
+    # Ignore the parts of a private key, which may have been published by mistake.
     public = {
         name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
     }
@@ -121,7 +121,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
 
 
 class KeySource(NamedTuple):
-    """The endpoint of the keys, and when to fetch them: sasl.oauthbearer.jwks.endpoint.*, in ms."""
+    """The endpoint of the keys, and the times of fetches (sasl.oauthbearer.jwks.endpoint.*, in ms)."""
 
     place: Place
     refresh_ms: int
@@ -130,7 +130,7 @@ class KeySource(NamedTuple):
 
 
 class KeySet:
-    """Keys in memory. Run `keep` as a task to refresh them."""
+    """The keys in memory. The caller must run `keep` as a task to refresh them."""
 
     def __init__(self, source: KeySource, monotonic_ms: Callable[[], float]) -> None:
         self._source = source
@@ -161,7 +161,7 @@ class KeySet:
             await self._fetch_somehow()
 
     async def _fetch_somehow(self) -> None:
-        """Retry until a fetch succeeds, but no longer than Kafka, and keep the old keys in the meantime."""
+        """Retry until a fetch succeeds, or for as long as Kafka does. The old keys stay in use."""
         source = self._source
         pause_ms, waited_ms = source.retry_backoff_ms, 0
         while True:

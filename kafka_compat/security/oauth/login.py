@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 AGAIN_S: Final = 10.0
 """Delay before a token is requested again after a failure, as in Kafka."""
 _HOPELESS: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415})
-"""Statuses after which the request is not repeated at once."""
+"""HTTP statuses after which the request is not repeated at once."""
 
 
 class RefreshWindow(NamedTuple):
@@ -35,8 +35,8 @@ class RefreshWindow(NamedTuple):
     buffer_s: int
 
     def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
-        """The time at which to replace a token that is valid from `now_ms` on, by Kafka's rules (KIP-255).
-        `chance` is from 0 to 1.
+        """Return the time at which to replace a token that is valid starting at `now_ms`, by Kafka's rules
+        (KIP-255). `chance` is a random number from 0 to 1.
         """
         share = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.min_period_s + self.buffer_s) > token.expires_ms:
@@ -48,7 +48,7 @@ class RefreshWindow(NamedTuple):
 
 
 class Client(NamedTuple):
-    """The client credentials: clientId, clientSecret and scope of the JAAS options."""
+    """The client credentials: the JAAS options clientId, clientSecret and scope."""
 
     client_id: str
     secret: Secret
@@ -56,7 +56,7 @@ class Client(NamedTuple):
 
 
 class TokenEndpoint(NamedTuple):
-    """The token endpoint, and its retry limits."""
+    """The token endpoint, and the limits for retries."""
 
     place: Place
     client: Client
@@ -66,7 +66,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class TokenSource:
-    """A token in memory. Run `keep` as a task to renew it."""
+    """The token in memory. The caller must run `keep` as a task to renew it."""
 
     def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
         self._endpoint = endpoint
@@ -78,7 +78,7 @@ class TokenSource:
         return self._endpoint.place.url
 
     def token(self) -> str:
-        """The current token. Raises ConnectionError if it has expired."""
+        """Return the current token. Raises ConnectionError if it has expired."""
         if self._token is None or self._token.expires_ms <= self._now_ms():
             raise ConnectionError(f"no token was received from {self.url}")
         return self._token.text
@@ -99,7 +99,7 @@ class TokenSource:
             pause_ms = max(1, pause_ms * 2)
 
     async def keep(self) -> None:
-        """Renew the token before each expiry."""
+        """Renew the token each time before it expires."""
         while True:
             assert self._token is not None
             now_ms = self._now_ms()
@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("Could not fetch the inter-broker token from %s: %s; retrying", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # Expired tokens would otherwise be replaced endlessly.
+            # Without this check, expired tokens would be replaced in an endless loop.
             if self._token.expires_ms <= self._now_ms():
                 log.error("Received an expired OAuth token from %s. Check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)
@@ -130,7 +130,7 @@ class TokenSource:
 
 
 def token_of(answer: bytes) -> AccessTokenText:
-    """The token in a token endpoint's response. Raises Unreachable, without the token in its text."""
+    """Return the token in a token endpoint's response. Raises Unreachable, without the token in its text."""
     try:
         found = json.loads(answer)
         text = found["access_token"].strip()

@@ -1,12 +1,12 @@
 """Validation of signed tokens (JWT, RFC 7519, KIP-768).
 
 Rules
-1. The issuer's key is chosen as in Kafka's library: by the token's `kid`, or without a `kid`, as the first
-   key of the type that the token's algorithm requires.
+1. The issuer's key is chosen as in Kafka's library: by the token's `kid`, or without a `kid`, the first key
+   of the type that the token's algorithm requires.
 2. A key may be used only for the algorithms of its type, or only for the algorithm that it names. Secret keys
-   and `none` are not supported, because a key that anyone can read proves nothing.
-3. `exp` and `iat` are required. `aud` and `iss` must have the expected values. Without an expected audience,
-   an `aud` is rejected, because the token is intended for a different recipient.
+   and `none` are not supported, because they prove nothing: anyone can read or create them.
+3. `exp` and `iat` are required. `aud` and `iss` must have the expected values. If no audience is expected, a
+   token with an `aud` is rejected, because it is intended for a different recipient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class Key(NamedTuple):
-    """A public key, and its allowed algorithms. `kid` is None if the key has no id."""
+    """A public key, and the algorithms for which it may be used. `kid` is None if the key has no ID."""
 
     kid: str | None
     kind: str
@@ -35,14 +35,14 @@ class Keys(Protocol):
     """The current keys of an issuer."""
 
     def all(self) -> tuple[Key, ...]:
-        """All keys, in the issuer's order."""
+        """Return all keys, in the issuer's order."""
 
     def missed(self, kid: str) -> None:
-        """Report a token signed with an unknown key."""
+        """Report a token that was signed with an unknown key."""
 
 
 class Expected(NamedTuple):
-    """Required claims of a token. None or an empty set requires no claim."""
+    """The claims that a token must contain. None or an empty set means that no claim is required."""
 
     issuer: str | None
     audiences: frozenset[str]
@@ -59,7 +59,7 @@ class SecuredValidator:
         self._expected = expected
 
     def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
-        """The token's content. Raises InvalidToken."""
+        """Return the content of a valid token. Raises InvalidToken."""
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
@@ -114,7 +114,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """Accept a token with these claims and a valid signature. Raises InvalidToken."""
+    """Check the claims of a token with a valid signature, and return its content. Raises InvalidToken."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")

@@ -1,4 +1,4 @@
-"""The OAUTHBEARER settings of a listener: acceptance and validation of tokens.
+"""OAUTHBEARER settings of a listener: which tokens it accepts, and how it validates them.
 
 Kafka's class names select built-in implementations. No code is loaded by name.
 """
@@ -46,7 +46,7 @@ _ENDPOINT: Final = "sasl.oauthbearer.jwks.endpoint"
 def validator_of(
     settings: ListenerConfig, options: Mapping[str, str], keys: Callable[[KeySource], Keys]
 ) -> Validator:
-    """A listener's token validator; `keys` returns the keys of a source. Raises ConfigError."""
+    """Return a listener's token validator. `keys` returns the keys from a source. Raises ConfigError."""
     name = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}{_HANDLER}"
     chosen = settings.str(f"{_PREFIX}{_HANDLER}") if settings.is_own(f"{_PREFIX}{_HANDLER}") else None
     if chosen in _SECURED:
@@ -71,7 +71,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """The name under which a setting is effective: for the mechanism, for the listener, or general."""
+    """Return the name under which a setting is effective: for the mechanism, the listener, or in general."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 
@@ -80,7 +80,7 @@ def _own(settings: ListenerConfig, name: str) -> str:
 
 
 def text(settings: ListenerConfig, name: str) -> str | None:
-    """A setting's text; None for a blank text."""
+    """Return the text of a setting, or None for a blank text."""
     return (settings.str(_own(settings, name)) or "").strip() or None
 
 
@@ -93,7 +93,7 @@ def decimal(settings: ListenerConfig, name: str) -> float:
 
 
 def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) -> Place:
-    """The server and path of a URL in the settings. Raises ConfigError."""
+    """Return the server and path of a URL in the settings. Raises ConfigError."""
     url = text(settings, name)
     try:
         if url is None:
@@ -105,8 +105,8 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
 
 
 def _trusting(options: Mapping[str, str]) -> ssl.SSLContext:
-    """A TLS context that trusts ssl.truststore.* in a JAAS configuration, or the system's authorities. Raises
-    ValueError.
+    """Return a TLS context that trusts the ssl.truststore.* options of a JAAS configuration, or the system's
+    authorities. Raises ValueError.
     """
     location, certificates = (
         options.get("ssl.truststore.location"),
@@ -136,7 +136,7 @@ def client_of(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> Callable[[], OAuthBearerClient]:
-    """A broker's login to other brokers; `tokens` returns the source of an endpoint. Raises ConfigError."""
+    """Return a broker's login to others. `tokens` returns the source for an endpoint. Raises ConfigError."""
     name = f"{_PREFIX}{_LOGIN_HANDLER}"
     jaas = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}sasl.jaas.config"
     chosen = settings.str(name) if settings.is_own(name) else _UNSECURED_LOGIN

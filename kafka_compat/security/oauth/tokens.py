@@ -1,4 +1,4 @@
-"""The result of token validation: an accepted token's content, or the reason for its rejection."""
+"""Result of validating a token: the content of an accepted token, or the reason for its rejection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AccessToken(NamedTuple):
 
 
 class InvalidToken(Exception):
-    """The token was rejected. The text is for the log; `scope` is a missing scope, reported to the client."""
+    """Raised for a rejected token. The message is for the log; the client is told about a missing `scope`."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)
@@ -31,16 +31,16 @@ class Validator(Protocol):
     """Accepts or rejects tokens."""
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """The token's content. Raises InvalidToken."""
+        """Return the content of a valid token. Raises InvalidToken."""
 
 
 def trimmed(text: str) -> str:
-    """The text without leading and trailing characters that Java's trim() removes."""
+    """Return the text without the leading and trailing characters that Java's trim() removes."""
     return text.strip(_BLANK)
 
 
 def parse_object(content: bytes, what: str) -> dict[str, Any]:
-    """A JSON object without duplicate names. Raises InvalidToken, which does not show the content."""
+    """Parse a JSON object without duplicate names. Raises InvalidToken, whose message omits the content."""
     try:
         found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Unsigned tokens (KIP-255), which are accepted without proof. For development only, as in Kafka."""
+"""Unsigned tokens (KIP-255), which are accepted without proof. As in Kafka, for development only."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class UnsecuredRules(NamedTuple):
 
 
 class UnsecuredValidator:
-    """Accepts every well-formed, current token with the required scope."""
+    """Accepts every well-formed token that is currently valid and has the required scope."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """The token's content. Raises InvalidToken."""
+        """Return the content of a token. Raises InvalidToken."""
         rules = self._rules
         claims = _claims(token)
         scope = _scope(claims.get(rules.scope_claim))
@@ -85,7 +85,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Accept only the standard base64 alphabet, as Kafka's decoder does; padding may be missing.
+    # Accept only the standard base64 alphabet, like Kafka's decoder. Padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
@@ -98,7 +98,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A claim value as in Kafka: numbers, lists of texts, and all other types as text."""
+    """Convert a claim's value like Kafka: numbers and lists of texts are unchanged, others become text."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
@@ -133,7 +133,7 @@ def _scope(value: object) -> frozenset[str]:
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
-    """A client's token with the claims in the JAAS options of Kafka's
+    """Return a client's token with the claims in the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
     """
     claims: dict[str, Any] = {}
@@ -171,8 +171,8 @@ class AccessTokenText(NamedTuple):
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    # Insert spaces until the encoded text is the same in both base64 alphabets. They differ in two
-    # characters, which encoded ASCII contains only because of "?", ">" and similar characters.
+    # Insert spaces until the encoded text is the same in both base64 alphabets. The alphabets differ in two
+    # characters, which occur in encoded ASCII text only because of "?", ">" and similar characters.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

@@ -1,1 +1,1 @@
-"""SASL authentication of clients: one file per mechanism, and the exchange that carries them."""
+"""SASL authentication of clients: one module for each mechanism, and the exchange of tokens."""

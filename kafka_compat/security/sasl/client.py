@@ -13,19 +13,19 @@ from kafka_compat.security.scram_credential import ITERATIONS_MAX, ITERATIONS_MI
 
 
 class Untrusted(Exception):
-    """The server did not prove that it knows the user, or sent an invalid message; or this broker lacks
-    credentials.
+    """Raised if the server does not prove that it knows the user, or sends an invalid message, or if this
+    broker lacks credentials.
     """
 
 
 class ClientMechanism(Protocol):
-    """The client side of one exchange. Used once."""
+    """The client side of one exchange. Each object is used once."""
 
     def first(self) -> bytes:
-        """The first token of the exchange. Raises Untrusted."""
+        """Return the first token of the exchange. Raises Untrusted."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The token after the server's response; None after the last token. Raises Untrusted."""
+        """Return the token after the server's response, or None after the last token. Raises Untrusted."""
 
 
 class PlainClient:

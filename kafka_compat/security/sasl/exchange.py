@@ -1,14 +1,14 @@
-"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368): valid order of messages, and session
-expiry. No I/O.
+"""SASL exchange of one connection (KIP-43, KIP-152, KIP-368): the valid order of messages, and the expiry of
+the session. No I/O.
 
 Rules
-1. A client may request ApiVersions once, then names its mechanism (SaslHandshake), then sends tokens, in
+1. A client may request ApiVersions once. It then chooses its mechanism (SaslHandshake) and sends tokens, in
    SaslAuthenticate requests or, after SaslHandshake v0, as separate frames. If GSSAPI is enabled, a first
-   frame that is not a request is a GSSAPI token.
+   frame that is not a request is treated as a GSSAPI token.
 2. After any other message, the connection is closed; after a rejected token, `failure_delay_ms` later.
-3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner. Afterwards,
-   only a new handshake is served. The new exchange must use the same mechanism and yield the same principal,
-   and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
+3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner. After that,
+   only a new handshake is served. The new exchange must use the same mechanism and result in the same
+   principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GSSAPI: Final = "GSSAPI"
 
 
 class Stage(Enum):
-    """The next message expected."""
+    """The message that is expected next."""
 
     VERSIONS_OR_HANDSHAKE = auto()
     HANDSHAKE = auto()
@@ -36,16 +36,16 @@ class Stage(Enum):
 
 
 class UnexpectedRequest(Exception):
-    """The client sent a message out of order, and its connection is closed."""
+    """Raised if the client sends a message out of order. Its connection is closed."""
 
 
 class UnsupportedMechanism(Exception):
-    """The listener does not offer that mechanism."""
+    """Raised if the listener does not offer the mechanism."""
 
 
 class Offer(NamedTuple):
-    """The mechanisms of a listener: functions that create the server side, by name, and the maximum session
-    lifetime (connections.max.reauth.ms; 0: unlimited).
+    """The mechanisms of a listener. Maps their names to functions that create the server side, and to maximum
+    session lifetimes (connections.max.reauth.ms; 0: unlimited).
     """
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
@@ -54,12 +54,12 @@ class Offer(NamedTuple):
 
 
 class Exchange:
-    """The state of a connection's exchange. `now_ms` is the time of day, `monotonic_ms` is monotonic."""
+    """The state of a connection's exchange. `now_ms` is the time of day, and `monotonic_ms` is monotonic."""
 
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.tokens_are_bare = False
-        """Whether tokens are separate frames."""
+        """Whether tokens are sent as separate frames."""
         self.principal: Principal | None = None
         self.mechanism_name = ""
         self.offer = offer
@@ -72,18 +72,18 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client is authenticated, without a new exchange in progress."""
+        """Whether the client is authenticated, and no new exchange is in progress."""
         return self.stage is Stage.COMPLETE
 
     @property
     def is_again(self) -> bool:
-        """Whether this is a reauthentication."""
+        """Whether this exchange is a reauthentication."""
         return self.principal is not None
 
     @property
     def is_lost(self) -> bool:
-        """Whether a reauthentication cannot succeed because it uses a different mechanism; the client is
-        notified at the end.
+        """Whether a reauthentication must fail because it uses a different mechanism. The client is notified
+        at the end.
         """
         return self._other_mechanism is not None
 
@@ -92,7 +92,7 @@ class Exchange:
         return list(self.offer.mechanisms)
 
     def versions_reported(self) -> None:
-        """Record that the client requested ApiVersions."""
+        """Record that the client has requested ApiVersions."""
         if self.stage is Stage.VERSIONS_OR_HANDSHAKE:
             self.stage = Stage.HANDSHAKE
 
@@ -115,15 +115,15 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """Whether a first frame that is not a request may be a token of a Kafka 0.9 client."""
+        """Return whether a first frame that is not a request may be a token from a Kafka 0.9 client."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """Return the response to a token (see Mechanism.evaluate). `stage` then shows whether the token was
-        the last. Raises Refused, UnexpectedRequest.
+        """Process a token, and return the response (see Mechanism.evaluate). After that, `stage` shows
+        whether it was the last token. Raises Refused, UnexpectedRequest.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")
@@ -169,7 +169,7 @@ class Exchange:
 
     @property
     def session_lifetime_ms(self) -> int:
-        """The session lifetime reported to the client; 0 means unlimited."""
+        """The session lifetime that is reported to the client; 0 means unlimited."""
         return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))
 
     @property
@@ -182,7 +182,7 @@ class Exchange:
         return self._ends_ms is not None and self._monotonic_ms() >= self._ends_ms
 
     def begin_again(self) -> bool:
-        """Whether a handshake may begin a new exchange after a successful one."""
+        """Return whether a handshake may begin a new exchange after a successful one."""
         now_ms = self._monotonic_ms()
         if (
             self.stage is not Stage.COMPLETE
@@ -195,7 +195,7 @@ class Exchange:
         return True
 
     def client_message(self, refused: Refused) -> str:
-        """The message to the client about a rejected token."""
+        """Return the message to the client about a rejected token."""
         if refused.client_message is not None:
             return refused.client_message
         which = "re-authentication" if self.is_again else "authentication"

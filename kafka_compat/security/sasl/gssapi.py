@@ -2,15 +2,15 @@
 extra.
 
 Rules of the server
-1. Tokens are passed to libkrb5 until both sides are authenticated; then the server offers no security layer,
-   and the client accepts the offer.
+1. Tokens are passed to libkrb5 until both sides are authenticated. Then the server offers no security layer,
+   and the client accepts this offer.
 2. The client's principal is mapped by sasl.kerberos.principal.to.local.rules.
-3. The server never contacts the KDC: tickets are decrypted with the key in the key table.
+3. The server never contacts the KDC. It decrypts tickets with the key in the key table.
 
-Rules of the client, used by brokers to log in to each other, and by commands
+Rules of the client, which brokers use to log in to each other, and commands use as well
 1. With a key table, libkrb5 requests tickets from the KDC, renews them before they expire, and keeps them in
-   memory. Otherwise, the client uses tickets fetched with kinit.
-2. The server is `service/host`, with the dialed host name, and must prove this identity.
+   memory. Otherwise, the client uses tickets that were fetched with kinit.
+2. The server is `service/host` with the dialed host name, and must prove this identity.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 NO_LAYER: Final = 1
 LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
-"""The offered layers, and the maximum size of a wrapped message: none."""
+"""The offered security layers and the maximum size of a wrapped message: none."""
 
 
 class Unusable(Exception):
-    """Kerberos cannot be used. The text names the missing requirement."""
+    """Raised if Kerberos cannot be used. The message states what is missing."""
 
 
 class Identity(NamedTuple):
@@ -53,7 +53,7 @@ class Acceptor(NamedTuple):
 
 
 def acceptor(identity: Identity) -> Acceptor:
-    """Read the key table. Raises Unusable."""
+    """Read the key table, and return its credentials. Raises Unusable."""
     gss = library()
     check_key_table(identity)
     try:
@@ -68,13 +68,13 @@ def acceptor(identity: Identity) -> Acceptor:
 
 
 def check_key_table(identity: Identity) -> None:
-    """Raise Unusable if the file cannot be read: libkrb5 reports a missing file only as a missing key."""
+    """Raise Unusable if the file cannot be read. libkrb5 reports a missing file only as a missing key."""
     if not os.access(identity.key_table, os.R_OK):
         raise Unusable(f"cannot read the keytab {identity.key_table}")
 
 
 def library() -> Any:
-    """The gssapi package. Raises Unusable."""
+    """Return the gssapi package. Raises Unusable."""
     try:
         import gssapi
     except ImportError as error:
@@ -86,7 +86,7 @@ def library() -> Any:
 
 
 def said(error: Any) -> str:
-    """The message of libkrb5, on one line."""
+    """Return the message from libkrb5, on one line."""
     return " ".join(str(error).split())
 
 
@@ -102,7 +102,7 @@ class Gssapi:
         self._next: Callable[[bytes], bytes | None] = self._ticket
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """The next token of the exchange; None after the client's last token."""
+        """Return the next token of the exchange, or None after the client's last token."""
         try:
             return self._next(token)
         except self._error as error:
@@ -127,7 +127,7 @@ class Gssapi:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
             raise Refused("GSSAPI: the client requires a security layer, which is not supported")
-        # Ignore an authorization id, like Kafka: the client is its principal.
+        # Ignore an authorization ID, like Kafka. The client is always its own principal.
         name = str(self._context.initiator_name)
         try:
             short = self._namer.short_name(KerberosName.parse(name))
@@ -137,15 +137,15 @@ class Gssapi:
 
 
 class Tickets(NamedTuple):
-    """The location of a client's tickets; without a principal, the tickets of the cache's owner."""
+    """The location of a client's tickets. Without a principal, the tickets of the cache's owner are used."""
 
     principal: str | None
     store: Mapping[str, str]
-    """Credential store in MIT's format. If empty, the user's own."""
+    """Credential store in MIT's format. If it is empty, the user's own store is used."""
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """Tickets in a new in-memory cache, shared by all clients of an identity. Raises Unusable."""
+    """Return tickets in a new in-memory cache, shared by all clients with this identity. Raises Unusable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"
@@ -153,13 +153,13 @@ def by_key_table(identity: Identity) -> Tickets:
 
 
 def fetched_before(principal: str | None, cache: str | None) -> Tickets:
-    """Tickets in the file `cache`, or in libkrb5's default cache. Raises Unusable."""
+    """Return the tickets in the file `cache`, or in libkrb5's default cache. Raises Unusable."""
     library()
     return Tickets(principal, {"ccache": f"FILE:{cache}"} if cache else {})
 
 
 class GssapiClient:
-    """The client side of GSSAPI; `first` may wait for the KDC."""
+    """The client side of GSSAPI. `first` may wait for the KDC."""
 
     def __init__(self, tickets: Tickets, service: str, host: str) -> None:
         self._tickets = tickets

@@ -10,10 +10,10 @@ from kafka_compat.security.principal import Principal
 
 
 class Refused(Exception):
-    """The client is not authenticated.
+    """Raised if the client is not authenticated.
 
-    The text is for the broker's log. `client_message` is sent to the client; None sends the message for a
-    wrong password, so that clients cannot detect which users exist.
+    The message is for the broker's log. `client_message` is sent to the client; None sends the same message
+    as for a wrong password, so that clients cannot find out which users exist.
     """
 
     def __init__(self, why: str, client_message: str | None = None) -> None:
@@ -22,23 +22,23 @@ class Refused(Exception):
 
 
 class Mechanism(Protocol):
-    """The server side of one exchange. Used once."""
+    """The server side of one exchange. Each object is used once."""
 
     principal: Principal | None
-    """The principal, once the client is authenticated."""
+    """The principal. Set once the client is authenticated."""
     expires_ms: int | None
-    """The expiry of the credential, in ms since 1970; None if unlimited."""
+    """The expiry of the credential in ms since 1970; None if it does not expire."""
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """Return the response to a client's token. None means that not even an empty token is sent, if tokens
-        are separate frames. Raises Refused.
+        """Return the response to a client's token. If tokens are separate frames, None means that nothing is
+        sent, not even an empty token. Raises Refused.
         """
 
 
 class Plain:
-    """SASL PLAIN (RFC 4616): name and password in clear text, for listeners with TLS.
+    """SASL PLAIN (RFC 4616): the name and the password in plain text, for listeners with TLS.
 
-    The password is compared with the user's in `passwords`.
+    The password is compared with the user's password in `passwords`.
     """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ class Plain:
         self._passwords = passwords
 
     def evaluate(self, token: bytes) -> bytes:
-        """Check the authorization id (may be empty), name and password, separated by NUL."""
+        """Check the authorization ID (which may be empty), the name and the password, separated by NUL."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
             raise _refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Always compare, so that the response time does not reveal whether the user exists.
+        # Compare in any case, so that the response time does not reveal whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"

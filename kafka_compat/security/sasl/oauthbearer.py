@@ -1,10 +1,10 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): authentication by a bearer token.
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): authentication with a bearer token.
 
 Rules
-1. After a rejected token, the response contains the error in JSON; the client then sends %x01, and is
-   rejected with the same text. The client may also try a different token instead.
+1. After a rejected token, the response contains the error as JSON. The client then sends %x01, and is
+   rejected with the same message. It may also try a different token instead.
 2. A session expires with its token (KIP-368).
-3. No token is ever logged.
+3. Tokens are never logged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 log = logging.getLogger(__name__)
 
 CONTROL_A: Final = b"\x01"
-"""The client's reply to the server's error, which ends the exchange."""
+"""The client's reply to an error from the server. It ends the exchange."""
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _KEY: Final = r"[A-Za-z]+"
@@ -35,11 +35,11 @@ _EXTENSION: Final = re.compile(rf"(?P<key>{_KEY})=(?P<value>{_VALUE})")
 
 
 class Malformed(Exception):
-    """The message is not valid OAUTHBEARER. The text never contains the token."""
+    """Raised for an invalid OAUTHBEARER message. The error never contains the token."""
 
 
 class ClientMessage(NamedTuple):
-    """A bearer token, the authorization id ("" for the token's subject), and extensions."""
+    """A bearer token, the authorization ID ("" for the token's subject), and extensions."""
 
     token: str
     authorization_id: str
@@ -64,7 +64,7 @@ def parse_message(message: bytes) -> ClientMessage:
 
 
 def compose_message(token: str, extensions: Mapping[str, str]) -> bytes:
-    """The message of a client with a token. Raises ValueError for invalid extensions."""
+    """Return a client's message with a token. Raises ValueError for invalid extensions."""
     said = [f"{key}={value}" for key, value in extensions.items()]
     for key, pair in zip(extensions, said, strict=True):
         if key == "auth" or _EXTENSION.fullmatch(pair) is None:
@@ -83,7 +83,7 @@ class OAuthBearer:
         self._error: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return an empty response for an accepted token, otherwise the error."""
+        """Return an empty response if the token is accepted, otherwise the error."""
         error, self._error = self._error, None
         if error is not None and token == CONTROL_A:
             raise Refused(error, error)
@@ -114,7 +114,7 @@ def _json_of(invalid: InvalidToken) -> str:
 
 
 class OAuthBearerClient:
-    """The client side, with a token and extensions (KIP-342)."""
+    """The client side of OAUTHBEARER, with a token and extensions (KIP-342)."""
 
     def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
         self._message = compose_message(token, extensions)
@@ -123,5 +123,5 @@ class OAuthBearerClient:
         return self._message
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the response to the server's error. The server then ends the exchange."""
+        """Return the reply to an error from the server, which then ends the exchange."""
         return CONTROL_A if challenge else None

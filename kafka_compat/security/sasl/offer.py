@@ -1,4 +1,4 @@
-"""The SASL mechanisms that a listener offers, each configured from its settings.
+"""SASL mechanisms that a listener offers, each configured by its settings.
 
 Settings of one mechanism are Kafka's `listener.name.<listener>.<mechanism>.X`, both names in lower case.
 """
@@ -38,8 +38,9 @@ _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class Sources(NamedTuple):
-    """Sources of identities outside the settings. `credential` returns a user's credential for a mechanism,
-    `token` a delegation token by id, `keys` an issuer's keys; `now_ms` is the time of day.
+    """Sources of identities other than the settings. `credential` returns a user's credential for a
+    mechanism, `token` a delegation token with an ID, and `keys` an issuer's keys. `now_ms` returns the time
+    of day.
     """
 
     credential: Callable[[str, str], Credential | None]
@@ -49,7 +50,7 @@ class Sources(NamedTuple):
 
 
 def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
-    """The SASL mechanisms of one listener. Raises ConfigError."""
+    """Return the SASL mechanisms of one listener. Raises ConfigError."""
     mechanisms: dict[str, Callable[[], Mechanism]] = {}
     session_max_ms: dict[str, int] = {}
     enabled = settings.list("sasl.enabled.mechanisms")
@@ -78,7 +79,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """The module in a mechanism's sasl.jaas.config, or in the KafkaServer section of a JAAS file, or None."""
+    """Return the module in a mechanism's sasl.jaas.config, or in a JAAS file's section KafkaServer."""
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

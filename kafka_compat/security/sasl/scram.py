@@ -1,10 +1,10 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84): authentication without sending the password.
 
 Rules
-1. The nonce of the final message must be the complete nonce of this exchange (CVE-2024-56128), and the
-   message must repeat the header of the first message.
-2. An unknown user always gets the same salt, which resembles other salts, and is rejected when the proof
-   arrives, like after a wrong password.
+1. The final message must contain the complete nonce of this exchange (CVE-2024-56128), and repeat the header
+   of the first message.
+2. An unknown user always gets the same salt, which looks like any other salt. The user is rejected when the
+   proof arrives, as after a wrong password.
 3. Proofs are compared in constant time.
 """
 
@@ -23,7 +23,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 from kafka_compat.security.scram_credential import ITERATIONS_MIN, MECHANISMS, Credential
 
 TOKEN_EXTENSION: Final = "tokenauth"
-"""The extension by which a client authenticates with a delegation token (KIP-48)."""
+"""The extension with which a client authenticates by a delegation token (KIP-48)."""
 
 _SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -43,8 +43,8 @@ _DECOY_KEY: Final = secrets.token_bytes(32)
 
 
 class Found(NamedTuple):
-    """The credential of a user or token. `owner` is the authenticated principal: the user, or the owner of a
-    token, which is valid until `expires_ms`.
+    """The credential of a user or token. `owner` is the principal after authentication: the user, or the
+    owner of the token, which is valid until `expires_ms`.
     """
 
     credential: Credential
@@ -53,11 +53,11 @@ class Found(NamedTuple):
 
 
 Find = Callable[[str, bool], Found | None]
-"""Returns a credential by the name of a user or, with True, by the id of a delegation token."""
+"""Returns the credential for the name of a user or, with True, for the ID of a delegation token."""
 
 
 class Scram:
-    """The server side of one exchange: a first and a final message."""
+    """The server side of one exchange: a first message and a final message."""
 
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
@@ -72,10 +72,10 @@ class Scram:
         self._header = ""
         self._nonce = ""
         self._said = ""
-        """Both first messages, which the proof covers."""
+        """The first messages of the client and the server, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return the server's first message, then its final message."""
+        """Return the server's first message, then the final message."""
         if len(token) > _MESSAGE_BYTES_MAX:
             raise Refused(f"a SCRAM message of {len(token)} bytes")
         message = token.decode(errors="replace")
@@ -115,8 +115,8 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # Like Kafka 3.9, check only the end of the nonce, which contains the server's entire part, because
-        # librdkafka before 2.6.1 sends its part twice.
+        # Like Kafka 3.9, check only the end of the nonce, which contains the server's whole part. librdkafka
+        # before 2.6.1 sends the client's part twice.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():
@@ -149,6 +149,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _decoy(name: str, digest: str) -> Credential:
-    """The credential for an unknown user, always the same for a name."""
+    """Return the credential for an unknown user, which is always the same for the same name."""
     salt = hmac.digest(_DECOY_KEY, name.encode(), "sha256")[:26]
     return Credential(salt, hmac.digest(_DECOY_KEY, salt, digest), b"", ITERATIONS_MIN)

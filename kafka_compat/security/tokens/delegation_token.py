@@ -1,9 +1,9 @@
-"""One delegation token: its lifetime, permissions, secret, and node in the metadata store. No I/O.
+"""A delegation token: its lifetime, permissions, secret, and node in the metadata store. No I/O.
 
-Times are in ms since 1970. Rules and nodes are the same as in Kafka 3.9 with ZooKeeper:
+Times are in ms since 1970. The rules and the nodes are the same as in Kafka 3.9 with ZooKeeper:
 
     /delegation_token/tokens/ID                             one token, as JSON, without its secret
-    /delegation_token/token_changes/token_change_0000000007 a notice: that token was changed or deleted
+    /delegation_token/token_changes/token_change_0000000007 a notice: the token was changed or deleted
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SALT_BYTES: Final = 26
 
 
 class Token(NamedTuple):
-    """The public part of a token, whose secret is `hmac_of` its id.
+    """The public part of a token. Its secret is `hmac_of` its ID.
 
     `requester` created the token for `owner`. `renewers` may also renew it. The token is valid until
-    `expires_ms`, and renewable until `max_ms`.
+    `expires_ms`, and can be renewed until `max_ms`.
     """
 
     token_id: str
@@ -46,13 +46,13 @@ class Token(NamedTuple):
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def concerns(self, principal: Principal) -> bool:
-        """Whether the principal may see the token without explicit permission."""
+        """Return whether the principal may see the token without explicit permission."""
         return principal in (self.owner, self.requester) or principal in self.renewers
 
 
 class Terms(NamedTuple):
-    """Token lifetimes: delegation.token.max.lifetime.ms, and delegation.token.expiry.time.ms from each
-    renewal.
+    """Token lifetimes: delegation.token.max.lifetime.ms, and delegation.token.expiry.time.ms, which starts at
+    each renewal.
     """
 
     lifetime_max_ms: int
@@ -60,7 +60,7 @@ class Terms(NamedTuple):
 
 
 def new_id() -> str:
-    """A unique id: 22 characters of URL-safe base64."""
+    """Return a unique ID: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
 
 
@@ -72,7 +72,7 @@ def issued(
     terms: Terms,
     now_ms: int,
 ) -> Token:
-    """A new token, valid for `lifetime_ms` (0 or less: the maximum), at most for the maximum of the terms."""
+    """Return a new token, valid for `lifetime_ms` (0 or less: the maximum), up to the maximum lifetime."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
     expires_ms = min(max_ms, now_ms + terms.expiry_ms)
@@ -80,8 +80,8 @@ def issued(
 
 
 def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, now_ms: int) -> Token:
-    """The token after a renewal by the principal for `period_ms` from now (negative: the default of the
-    terms). Raises KafkaError.
+    """Return the token after the principal has renewed it for `period_ms` from now (negative: the default).
+    Raises KafkaError.
     """
     _must_be_changed_by(token, principal)
     if token.has_expired(now_ms):
@@ -91,8 +91,8 @@ def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, no
 
 
 def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) -> Token | None:
-    """The token with its expiry `period_ms` from now at the principal's request; None, to delete it
-    immediately, if the period is negative. Raises KafkaError.
+    """Return the token with an expiry `period_ms` from now, as the principal requests. A negative period
+    returns None, to delete the token immediately. Raises KafkaError.
     """
     _must_be_changed_by(token, principal)
     if period_ms < 0:
@@ -103,23 +103,23 @@ def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) ->
 
 
 def _must_be_changed_by(token: Token, principal: Principal) -> None:
-    """Raise KafkaError unless the principal is the owner or a renewer; the requester may be neither."""
+    """Raise KafkaError unless the principal is the owner or a renewer. (The requester may be neither.)"""
     if principal != token.owner and principal not in token.renewers:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
 
 
 def is_asked_for(token: Token, owners: Collection[Principal] | None) -> bool:
-    """Whether DescribeDelegationToken with these owners (None: all) includes the token."""
+    """Return whether DescribeDelegationToken with these owners (None: all) returns the token."""
     return owners is None or any(map(token.concerns, owners))
 
 
 def hmac_of(token_id: str, secret_key: bytes) -> bytes:
-    """The token's secret, which all brokers derive from their common secret key."""
+    """Return the token's secret, which all brokers derive from their common secret key."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """The SCRAM credential for the password, which is the secret in base64. Takes a few ms."""
+    """Return the SCRAM credential for the token's password, which is the secret in base64. Takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
@@ -129,19 +129,19 @@ TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"
 CHANGE_PREFIX: Final = "token_change_"
 PERSISTENT_PATHS: Final = (CHANGES, TOKENS)
-"""Nodes that Kafka creates at the startup of a broker with a secret key."""
+"""Nodes that Kafka creates when a broker with a secret key starts."""
 
 _VERSION: Final = 3
 _INT64_MIN: Final = -INT64_MAX - 1
 
 
 def path_of(token_id: str) -> str:
-    """The path of the token's node."""
+    """Return the path of the token's node."""
     return f"{TOKENS}/{token_id}"
 
 
 def encode_token(token: Token) -> bytes:
-    """The payload of the node at `path_of`, version 3, in Kafka's order of fields."""
+    """Return the payload of the node at `path_of`: version 3, with the fields in Kafka's order."""
     return encode_json(
         {
             "issueTimestamp": token.issued_ms,
@@ -157,7 +157,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """Parse a token of version 1 to 3. Before version 3, the owner is the requester. Raises MalformedNode."""
+    """Parse a token of version 1 to 3. Before version 3, the requester is the owner. Raises MalformedNode."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
@@ -185,17 +185,17 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """A time. It is negative after an overflow in an Apache Kafka broker."""
+    """Return a time, which is negative after an overflow in an Apache Kafka broker."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 
 def encode_change(token_id: str) -> bytes:
-    """The payload of a notice."""
+    """Return the payload of a notice."""
     return token_id.encode()
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """The token id in a notice. Raises MalformedNode."""
+    """Return the token ID in a notice. Raises MalformedNode."""
     token_id = (data or b"").decode(errors="replace")
     if not znodes.is_name(token_id):
         raise MalformedNode(path, f"{token_id!r:.80} is not a token ID")

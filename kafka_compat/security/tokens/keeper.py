@@ -1,12 +1,12 @@
-"""The delegation tokens of the cluster, stored in the metadata store and cached in memory.
+"""Delegation tokens of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. Logins and listings use the copy in memory, which follows the store: see following.py.
-2. A change is written together with its notice, on condition that the node has not changed since it was read;
-   after a conflict, the node is read and the change is decided again. A renewal on one broker therefore
+1. Logins and listings use the cached copy, which follows the store: see coordination/nodes/following.py.
+2. A change is written together with its notice, on condition that the node has not changed since it was read.
+   After a conflict, the node is read and the change is decided again. A renewal on one broker therefore
    cannot restore a token that was expired on another broker.
-3. Credentials are derived from the id and the brokers' secret key, and computed once in a thread, so that
-   startup does not wait. If a token is used earlier, its credential is computed immediately.
+3. Credentials are derived from the ID and the brokers' secret key. They are computed once, in a thread, so
+   that startup does not wait. If a token is used earlier, its credential is computed immediately.
 4. An unreadable node is ignored.
 """
 
@@ -33,9 +33,9 @@ from kafka_compat.tasks import Background, Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""Maximum attempts of a change while others change the same token."""
+"""Maximum number of attempts at a change while other brokers change the same token."""
 NODE_BYTES_MAX: Final = 1_000_000
-"""Maximum size of a node: ZooKeeper closes the connection on more than 1 MB, failing other requests, too."""
+"""Maximum size of a node. ZooKeeper closes a connection that sends over 1 MB; other requests then fail."""
 _READS_AT_ONCE: Final = 100
 _NO_TOKEN: Final = "the token cannot be used"
 
@@ -47,12 +47,12 @@ class Issued(NamedTuple):
     hmac: bytes
 
     def __repr__(self) -> str:
-        """Text without the secret, because it may be logged."""
+        """Return a text without the secret, because it may be logged."""
         return f"Issued({self.token!r})"
 
 
 class _Known:
-    """A token with its node's version, and the values derived from its id."""
+    """A token with its node's version, and the values derived from its ID."""
 
     __slots__ = ("_credentials", "hmac", "token", "version")
 
@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """Copy of the tokens in the metadata store, and changes to them."""
+    """Cached copy of the tokens in the metadata store, and changes to the tokens."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
@@ -89,9 +89,9 @@ class Keeper:
         self._malformed = MalformedNodes()
         self._known: dict[str, _Known] = {}
         self._ids: dict[bytes, str] = {}
-        """Token ids by secret, because clients identify tokens by secret."""
+        """Maps secrets to token IDs, because clients identify tokens by secret."""
         self._unprepared: list[_Known] = []
-        """Tokens from other brokers. Their credentials are computed with the lowest priority."""
+        """Tokens created by other brokers. Their credentials are computed with the lowest priority."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
@@ -104,13 +104,11 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all tokens, and then follow changes. Raises MetadataStoreError."""
+        """Read all tokens, and follow later changes. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- lookups
-
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """The credential of a token for a SCRAM mechanism, and the token's owner."""
+        """Return the credential of a token for a SCRAM mechanism, and the token's owner."""
         known = self._known.get(token_id)
         if known is None:
             return None
@@ -118,15 +116,15 @@ class Keeper:
         return Found(known.credential(mechanism), TokenHolder("User", token.owner.name), token.expires_ms)
 
     def issued(self) -> list[Issued]:
-        """All tokens, including expired tokens that are not removed yet."""
+        """Return all tokens, including expired tokens that have not been removed yet."""
         return [Issued(known.token, known.hmac) for known in self._known.values()]
 
-    # --- changes; each raises KafkaError
+    # Each of these methods raises KafkaError.
 
     async def create(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
     ) -> Issued:
-        """Create a token. See `delegation_token.issued`. Too many renewers are rejected."""
+        """Create a token (see `delegation_token.issued`). Too many renewers are rejected."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
@@ -140,7 +138,7 @@ class Keeper:
         return Issued(token, known.hmac)
 
     async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Renew the token with that secret, and return the new expiry time."""
+        """Renew the token with this secret, and return its new expiry time."""
         token = await self._change(
             hmac, lambda token: model.renewed(token, principal, period_ms, self._terms, self._now_ms())
         )
@@ -149,7 +147,7 @@ class Keeper:
         return token.expires_ms
 
     async def expire(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Set the expiry of the token with that secret, and return the expiry time."""
+        """Set the expiry of the token with this secret, and return the new expiry time."""
         token = await self._change(
             hmac, lambda token: model.expiring(token, principal, period_ms, self._now_ms())
         )
@@ -172,7 +170,7 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{WRITES_MAX} concurrent changes of the token")
 
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
-        """Replace a token. If another broker changed it, load that version, and return False."""
+        """Replace a token. If another broker has changed it, load the changed token and return False."""
         token_id = known.token.token_id
         path = model.path_of(token_id)
         operation: stores.Operation = stores.Delete(path, known.version)
@@ -202,11 +200,11 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # An attempt whose response was lost has created the node, because token ids are unique.
+                # An earlier attempt, whose response was lost, has created the node: token IDs are unique.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """Write the node, and return its new version, if any."""
+        """Write the node, and return its new version, if it has one."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
@@ -215,10 +213,8 @@ class Keeper:
             raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
 
-    # --- expiry
-
     async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
-        """Periodically remove expired tokens. One broker does this for the cluster."""
+        """Remove expired tokens periodically. One broker does this for the whole cluster."""
         while True:
             if is_controller():
                 await self._remove_expired()
@@ -235,8 +231,6 @@ class Keeper:
             except stores.MetadataStoreError as error:
                 log.info("Could not remove expired delegation tokens: %r; retrying later", error)
                 return
-
-    # --- changes by other brokers
 
     async def _read_all(self) -> None:
         async with self._lock:
@@ -271,8 +265,6 @@ class Keeper:
             return
         if is_new:
             self._unprepared.append(known)
-
-    # --- cache
 
     def _know(self, token: Token, version: int) -> _Known:
         known = self._known.get(token.token_id)

@@ -19,15 +19,15 @@ _TIMEOUT_S = 3600.0
 
 
 class SimulationFailed(AssertionError):
-    """`main` failed. `report` contains the details."""
+    """A simulation failed. `report` contains the details."""
 
     def __init__(self, report: Report, name: str) -> None:
         last = "\n".join(report.journal[-_TOLD_LINES:])
         super().__init__(
             f"seed {report.seed} failed after {report.simulated_s:.3f} s of simulated time\n\n"
             f"{report.error}\n\n"
-            f"The last of its journal:\n{last}\n\n"
-            f"To have the same again: simulate({report.seed}, {name})   (journal {report.digest[:16]})"
+            f"Last lines of the journal:\n{last}\n\n"
+            f"To repeat this run: simulate({report.seed}, {name})   (journal {report.digest[:16]})"
         )
         self.report = report
 
@@ -51,12 +51,12 @@ def simulate(
     timeout_s: float = _TIMEOUT_S,
     here: bool = False,
 ) -> Report:
-    """Run `main(simulation)` with its brokers on simulated time, with faults determined by the seed. The same
-    seed gives exactly the same run.
+    """Run `main(simulation)` and its brokers in simulated time, with faults determined by the seed. Runs with
+    the same seed are identical.
 
     `settings` contains broker settings by Kafka's names. `main` is a module-level function, and may take
-    `timeout_s` of simulated time. `here` runs it in this process, for a debugger; behavior that depends on
-    string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
+    `timeout_s` of simulated time. With `here`, it runs in this process, for a debugger; behavior that depends
+    on string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
     """
     options = _options(brokers, settings, faults, timeout_s)
     report = run(seed, main, options) if here else run_apart(seed, main, options)
@@ -77,7 +77,7 @@ def search(
     stop_at: int | None = 1,
 ) -> Found:
     """Simulate many seeds, with one process per processor, until `stop_at` seeds have failed (None: run all).
-    Otherwise like `simulate`. Shows progress if stderr is a terminal.
+    The other parameters are those of `simulate`. Shows progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()
@@ -86,7 +86,7 @@ def search(
     total = len(seeds) if isinstance(seeds, Sized) else None
     left = iter(seeds)
     with Keepers(processes or os.cpu_count() or 1, main, options) as keepers, _Bar(total) as bar:
-        # Start seeds until enough have failed; then wait for running seeds.
+        # Start seeds until enough have failed; then wait for the running seeds.
         given = itertools.takewhile(lambda _: stop_at is None or len(failures) < stop_at, left)
         for report in keepers.run(given):
             done += 1

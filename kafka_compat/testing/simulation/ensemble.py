@@ -43,11 +43,11 @@ class MemoryJournal(Journal):
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def close(self) -> None:
-        """Do nothing: no resources are held."""
+        """Do nothing, because the journal holds no resources."""
 
 
 def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetadataStore]:
-    """Open the tree whose journal is `kept`."""
+    """Return a function that opens the tree whose journal is `kept`."""
     return lambda path, now_ms: EmbeddedMetadataStore(path, now_ms, MemoryJournal(kept))
 
 
@@ -116,7 +116,7 @@ class _Session(EmbeddedSession):
         return None if guarded is None else self._there(guarded)
 
     def _there(self, function: Callable[[T], None]) -> Callable[[T], None]:
-        """Whether the process is running (rule 1)."""
+        """Wrap a callback so that it runs in the current process, if that process is running (rule 1)."""
         context = copy_context()
 
         def called(argument: T) -> None:

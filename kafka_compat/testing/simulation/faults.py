@@ -19,25 +19,25 @@ class Faults:
 
     delay_ms: tuple[float, float] = (0.1, 5.0)
     slow_network: float = 1.0
-    """Data takes `slow_ms` for a period of `slow_s` seconds."""
+    """The network delay is `slow_ms` for a period of `slow_s` seconds."""
     slow_ms: tuple[float, float] = (20.0, 1500.0)
     slow_s: tuple[float, float] = (0.5, 5.0)
     dropped_connections: float = 2.0
     lost_answers: float = 2.0
-    """The request is handled, but its connection is closed instead of a response."""
+    """The request is handled, but its connection is closed instead of sending the response."""
     broker_kills: float = 0.5
-    """kill -9; the broker is restarted after `down_s` seconds."""
+    """The broker is killed (kill -9), and restarted after `down_s` seconds."""
     broker_pauses: float = 0.5
     """The broker is paused (SIGSTOP) for `pause_s` seconds."""
     process_kills: float = 0.5
-    """Kills of the processes that `Simulation.process` started."""
+    """A process that `Simulation.process` started is killed."""
     process_pauses: float = 0.5
     down_s: tuple[float, float] = (0.2, 8.0)
     pause_s: tuple[float, float] = (0.1, 15.0)
 
     @classmethod
     def none(cls) -> Faults:
-        """No faults."""
+        """Return settings without faults."""
         never: Any = dict.fromkeys(KINDS, 0)
         return cls(**never)
 
@@ -54,7 +54,7 @@ KINDS = (
 
 
 class Bringer:
-    """Random trigger of each kind of fault, by `bring(kind)`; `after` schedules a call."""
+    """Random trigger of each kind of fault. It calls `bring(kind)`; `after` schedules a call."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Bringer:
             self._next(kind)
 
     def stop(self) -> None:
-        """Trigger no more faults."""
+        """Stop triggering faults."""
         self._stopped = True
 
     def _next(self, kind: str) -> None:

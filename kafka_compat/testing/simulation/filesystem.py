@@ -1,4 +1,4 @@
-"""In-memory disk that may lose in a crash all data that POSIX allows a disk to lose.
+"""In-memory disk that, in a crash, may lose any data that POSIX allows a disk to lose.
 
 Written and durable state are separate, for bytes and for names:
 
@@ -26,7 +26,7 @@ from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
 _changes = itertools.count(1)
-"""Modification times. They are unique."""
+"""Modification times. Each value is unique."""
 
 
 class Crash(BaseException):
@@ -35,7 +35,7 @@ class Crash(BaseException):
 
 @dataclass(eq=False)
 class Inode:
-    """A file: `content` is visible to programs, `durable` survives any crash; and the changes between."""
+    """A file. `content` is visible to programs, `durable` survives a crash, `changes` lie between them."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
@@ -63,7 +63,7 @@ class Inode:
         self.changes.clear()
 
     def torn(self, chance: random.Random) -> Inode:
-        """The content after a crash."""
+        """Return the file after a crash."""
         mode = chance.random()
         if mode < 0.2 or not self.changes:
             content = bytearray(self.durable)
@@ -183,7 +183,7 @@ class SimulatedLock:
 
 
 class SimulatedFilesystem:
-    """The disk. `room_bytes` limits further writes; with `failing_syncs`, each sync fails with EIO."""
+    """The file system. `room_bytes` limits further writes; with `failing_syncs`, syncs fail with EIO."""
 
     def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
         self.chance = chance
@@ -198,14 +198,14 @@ class SimulatedFilesystem:
         self._boots = 0
 
     def after_crash(self) -> SimulatedFilesystem:
-        """The disk after a power failure."""
+        """Return the disk after a power failure."""
         found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
         found.now_ms = self.now_ms
         found._boots = self._boots + 1
         return found
 
     def after_kill(self) -> SimulatedFilesystem:
-        """The disk after a kill of the process (kill -9), with all written data."""
+        """Return the disk after a kill of the process (kill -9), with all written data."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found
@@ -218,7 +218,7 @@ class SimulatedFilesystem:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """Count an I/O step. The fatal step may be half done."""
+        """Count an I/O step. In the step of the crash, `half_done` is called or not, at random."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")

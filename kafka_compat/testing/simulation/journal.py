@@ -43,7 +43,7 @@ class Journal:
         return self._hash.hexdigest()
 
     def lines(self) -> list[str]:
-        """All entries: the time in seconds, the event, and for data the request and the size."""
+        """Return all entries: the time in seconds, the event, and for data the request and the size."""
         return [_line(*entry) for entry in self._entries]
 
 

@@ -87,11 +87,11 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return self._now_s
 
     def time_of_day_s(self) -> float:
-        """Seconds since the Unix epoch."""
+        """Return the simulated time of day, in seconds since the Unix epoch."""
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for time.sleep, which blocks all processes."""
+        """Advance the simulated time. This replaces time.sleep, which blocks all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -130,7 +130,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Abandon all unfinished work, and return its tasks. asyncio must not print warnings about them."""
+        """Abandon and return all unfinished tasks, without asyncio's warnings about them."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)
@@ -189,7 +189,7 @@ _NOBODYS = Context()
 
 
 def _may_run(handle: asyncio.Handle, keep: bool = False) -> bool:
-    """Whether the callback's process is running (rule 2)."""
+    """Return whether the callback's process is running (rule 2)."""
     node = handle._context.get(CURRENT)  # type: ignore[attr-defined]
     if node is None or node.running:
         return True

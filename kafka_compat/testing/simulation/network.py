@@ -60,11 +60,11 @@ class Network:
         self._connection_count = 0
 
     def delay(self) -> float:
-        """Delay of one chunk of data, in seconds."""
+        """Return the delay of one chunk of data, in seconds."""
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """Choose the size of the first chunk of this many bytes."""
+        """Choose the size of the first chunk of `size` bytes."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size
@@ -74,7 +74,7 @@ class Network:
         self.loop.call_at(when_s, what, *arguments, context=_NOBODYS)
 
     def free_port(self) -> int:
-        """An unused port."""
+        """Return an unused port."""
         self._next_port += 1
         return self._next_port
 
@@ -91,7 +91,7 @@ class Network:
         self._listening.pop(address, None)
 
     def listener_at(self, address: Address) -> SimulatedSocket | None:
-        """The listener at an address, or on all addresses."""
+        """Return the listener at an address, or on all addresses."""
         for host in (address[0], *_ANY):
             found = self._listening.get((host, address[1]))
             if found is not None:
@@ -101,7 +101,7 @@ class Network:
     def getaddrinfo(
         self, host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
     ) -> list[tuple[Any, ...]]:
-        """Like socket.getaddrinfo, for IPv4 only."""
+        """Resolve a host as socket.getaddrinfo does, for IPv4 only."""
         name = host.decode() if isinstance(host, bytes) else host or "0.0.0.0"
         found = name if name.replace(".", "").isdigit() else self.names.get(name)
         if found is None:
@@ -158,7 +158,7 @@ class Connection:
         self.is_open = True
 
     def other(self, one: SimulatedSocket) -> SimulatedSocket:
-        """The other socket of the connection."""
+        """Return the other socket of the connection."""
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:
@@ -194,7 +194,7 @@ class Connection:
             receiver.received(data)
 
     def end(self, sender: SimulatedSocket) -> None:
-        """End the data of `sender`."""
+        """Deliver the end of the data from `sender`."""
         self._after_delay(self.other(sender), self._deliver_end, self.other(sender))
 
     def _deliver_end(self, receiver: SimulatedSocket) -> None:
@@ -305,7 +305,7 @@ class SimulatedSocket:
             self._tell_readable()
 
     def reset(self) -> None:
-        """Reset the connection, because its process was killed."""
+        """Reset the connection of a killed process."""
         for waiting in self._waiting or ():
             waiting.reset()
         if self._connection is not None:

@@ -19,7 +19,7 @@ class NodeSocket(Protocol):
     """An open socket of a process."""
 
     def reset(self) -> None:
-        """Reset the socket, because its process was killed."""
+        """Reset the socket of a killed process."""
 
 
 class Node:
@@ -38,7 +38,7 @@ class Node:
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
-        """A new context, whose work belongs to this process."""
+        """Return a new context, whose work belongs to this process."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         return context

@@ -34,7 +34,6 @@ class _Running:
 
 
 def _loop() -> SimulatedLoop | None:
-    """The loop of the simulation on this thread."""
     return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
@@ -81,8 +80,6 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A replacement for a function of the random module."""
-
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
 
@@ -95,7 +92,7 @@ class _SocketType(type):
 
 
 class _Socket(metaclass=_SocketType):
-    """A class, because some code checks isinstance."""
+    """Replacement for socket.socket. It must be a class, because some code checks isinstance."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         if (loop := _loop()) is None:
@@ -110,7 +107,9 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a gc function on all threads, because collections must not depend on earlier garbage."""
+    """Return a replacement for a function of the gc module. On all threads, the function does nothing during
+    a simulation, because collections must not depend on earlier garbage.
+    """
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0

@@ -53,7 +53,7 @@ async def _program(simulation: Simulation) -> None:
 
 
 def warm_up() -> None:
-    """Simulate a small program before the seeds, to import and compile the required code. Takes half a
+    """Simulate a small program before the seeds, to import and compile the required code. This takes half a
     second. Errors are ignored, because they recur in the seeds.
     """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
@@ -63,11 +63,11 @@ REAL_TIMEOUT_S = 120.0
 _CHUNK_BYTES = 1 << 20
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
-"""linux/personality.h"""
+"""Argument of personality() that only queries it (linux/personality.h)."""
 
 
 class Keeper:
-    """Handle of a process of rule 1. Raises TypeError for a `main` that the process cannot find."""
+    """Handle of a keeper process (rule 1). Raises TypeError for a `main` that the process cannot find."""
 
     def __init__(self, main: Main, options: Options) -> None:
         work = _Work(main, options)
@@ -80,12 +80,12 @@ class Keeper:
 
     def begin(self, seed: int, *, with_journal: bool) -> None:
         """Start a seed; its report arrives in `answers`."""
-        # Ignore a keeper that has ended, because `report` raises the reason.
+        # Ignore the error of a keeper that has ended, because `report` raises the reason.
         with contextlib.suppress(BrokenPipeError):
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """Return the next report. Raises RuntimeError if the keeper has ended, as after a failed import."""
+        """Return the next report. Raises RuntimeError if the keeper has ended prematurely."""
         try:
             found = self.answers.recv()
         except EOFError:
@@ -104,7 +104,7 @@ class Keeper:
 
 
 class _Last:
-    """The keeper of the last `simulate`, so that a test with many seeds loads its program once."""
+    """The keeper of the last `simulate`, reused so that a test with many seeds loads its program once."""
 
     keeper: Keeper | None = None
     work: tuple[Main, Options] | None = None
@@ -142,7 +142,7 @@ class Keepers:
             keeper.close()
 
     def run(self, seeds: Iterable[int]) -> Iterator[Report]:
-        """Reports of all seeds, in order of completion; reports of failed seeds include the journals."""
+        """Yield the reports in order of completion. Reports of failed seeds include the journals."""
         left = iter(seeds)
         busy: dict[Connection, Keeper] = {}
         for keeper in self._keepers:
@@ -162,7 +162,7 @@ class Keepers:
 
 
 class _Work:
-    """The program of a keeper. It finds a function by module and name, or by file if the module cannot be
+    """The program of a keeper. A function is found by module and name, or by file if the module cannot be
     imported by name, as in pytest.
     """
 
@@ -178,7 +178,7 @@ class _Work:
         self._file: str | None = getattr(sys.modules.get(self._module), "__file__", None)
 
     def load(self) -> tuple[Main, Options]:
-        """The function itself."""
+        """Return the function and the options."""
         if self._module != "__main__" and self._file is not None and self._module not in sys.modules:
             try:
                 importlib.import_module(self._module)
@@ -283,7 +283,6 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Read until the end; return None on timeout."""
     found = bytearray()
     until_s = time.monotonic() + REAL_TIMEOUT_S
     while True:

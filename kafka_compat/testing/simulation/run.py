@@ -21,7 +21,7 @@ from kafka_compat.testing.simulation.simulation import Simulation
 
 @contextlib.contextmanager
 def stamped() -> Iterator[None]:
-    """If aiokafka is installed, let its producers set timestamps with time.time, because its C extension
+    """If aiokafka is installed, make its producers set timestamps with time.time, because its C extension
     reads a clock that cannot be replaced.
     """
     try:
@@ -78,7 +78,7 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
     """Simulate once. The report of a failed simulation includes its journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
-    # Call this first, so that the modules that it imports are patched.
+    # Enter `stamped` first, so that `simulated` also patches the modules that it imports.
     with stamped(), simulated(loop, seed):
         simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
         try:
@@ -93,7 +93,6 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
 
 
 def _forget(loop: SimulatedLoop) -> None:
-    """Discard unfinished tasks, and suppress their messages."""
     with _silence():
         left = loop.abandon()
         loop._ready.clear()

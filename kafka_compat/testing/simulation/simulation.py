@@ -86,7 +86,7 @@ class Process:
 
 
 class Simulation:
-    """The running simulation. `random` is seeded randomness for the program."""
+    """The running simulation. `random` is a seeded generator for the program."""
 
     def __init__(
         self, loop: SimulatedLoop, seed: int, brokers: int, settings: Mapping[str, object], faults: Faults
@@ -124,7 +124,7 @@ class Simulation:
         self.loop.journal.note(what)
 
     def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
-        """Run `work(*arguments)` as a separate process, which faults kill and pause. A kill discards its
+        """Run `work(*arguments)` as a separate process, which faults may kill and pause. A kill discards its
         local variables: keep state that must survive, such as a database, in the arguments.
         """
         host = f"10.0.1.{len(self.processes) + 1}"

@@ -1,4 +1,4 @@
-"""aiokafka behind the line protocol of channel.py: one event loop in a thread carries every member."""
+"""aiokafka behind the line protocol of channel.py. One event loop in a thread runs all members."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STRATEGIES = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartition
 
 
 def code_of(error: BaseException) -> int | None:
-    if isinstance(error, aiokafka.errors.MessageSizeTooLargeError):  # refused before it was sent
+    if isinstance(error, aiokafka.errors.MessageSizeTooLargeError):  # rejected by the client
         return 10
-    if isinstance(error, aiokafka.errors.ProducerFenced):  # its class for 47 and 90
+    if isinstance(error, aiokafka.errors.ProducerFenced):  # raised for error codes 47 and 90
         return 90
     return getattr(error, "errno", None)
 
@@ -78,7 +78,7 @@ class Client:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def __getattribute__(self, name: str) -> Any:
-        """Verbs are coroutines; whoever asks for one gets a function that waits for it."""
+        """Wrap the verbs, which are coroutines, in functions that wait for their result."""
         found = object.__getattribute__(self, name)
         if name.startswith("_") or not asyncio.iscoroutinefunction(found):
             return found
@@ -99,7 +99,7 @@ class Client:
             await admin.close()
 
     async def _consumer(self, bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
-        # Whoever may not read waits for the end of a request, and again when it is closed.
+        # A consumer without read permission waits for the request timeout, and again when it is closed.
         given = {"enable_auto_commit": False, "request_timeout_ms": 10_000, **settings}
         consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, **for_aiokafka(), **given)
         await consumer.start()
@@ -296,7 +296,9 @@ class Client:
         return self._members[member].log.state()
 
     async def member_commit(self, member: str) -> Answer:
-        with contextlib.suppress(aiokafka.errors.IllegalStateError):  # it holds no partitions now
+        with contextlib.suppress(
+            aiokafka.errors.IllegalStateError
+        ):  # the member has no partitions at the moment
             await self._members[member].consumer.commit()
         return {}
 

@@ -1,8 +1,8 @@
-"""The line protocol between the scenarios and a client program: one JSON object per line, each way.
+"""The line protocol between the scenarios and a client program: one JSON object per line in each direction.
 
-A request is `{"do": verb, ...arguments}`; the answer is a JSON object, or `{"error": code, "message": text}`
-with Kafka's error code (-1000 when the client failed without one). Bytes travel as Latin-1 strings, so that
-any byte survives.
+A request is `{"do": verb, ...arguments}`. The response is a JSON object, or `{"error": code, "message":
+text}` with Kafka's error code (-1000 if the client failed without one). Bytes are encoded as Latin-1 strings,
+so that any byte can be represented.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def to_bytes(value: str | None) -> bytes | None:
 
 
 def serve(client: object, code_of: Callable[[BaseException], int | None]) -> None:
-    """Answer requests on stdin until it closes; `client.<verb>(**arguments)` does the work."""
+    """Process requests from stdin until it is closed, by calling `client.<verb>(**arguments)`."""
     answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
-    os.dup2(2, 1)  # whatever the client library prints must not be taken for an answer
+    os.dup2(2, 1)  # output of the client library must not be mistaken for a response
     for line in sys.stdin:
         request: dict[str, Any] = json.loads(line)
         verb = request.pop("do")
@@ -45,11 +45,11 @@ def serve(client: object, code_of: Callable[[BaseException], int | None]) -> Non
         answers.write(json.dumps(answer) + "\n")
     answers.close()
     sys.stderr.flush()
-    os._exit(0)  # members still polling must not keep the process alive
+    os._exit(0)  # exit although members may still be polling
 
 
 class MemberLog:
-    """What a group member saw, shared between its polling thread and the requests about it."""
+    """The assignment and records of a group member, shared between its polling thread and the requests."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

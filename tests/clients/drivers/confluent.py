@@ -25,7 +25,7 @@ from tests.clients.drivers.channel import Answer, MemberLog, serve, to_bytes, to
 from tests.support.client_security import for_librdkafka
 
 _OWN = {KafkaError._FENCED: KafkaError.PRODUCER_FENCED}
-"""Codes that librdkafka has beside Kafka's, as Kafka's."""
+"""Maps librdkafka's own error codes to Kafka's."""
 
 
 def _code(error: KafkaError) -> int:
@@ -53,7 +53,7 @@ def _described(message: Any) -> Answer:
 
 
 class Member:
-    """A group member that polls in its own thread, where its consumer also commits and closes."""
+    """A group member that polls, commits and closes its consumer in its own thread."""
 
     def __init__(self, settings: dict[str, Any], topics: list[str]) -> None:
         self.log = MemberLog()
@@ -225,7 +225,7 @@ class Client:
             if isinstance(at, int):
                 asked = [TopicPartition(topic, number, at) for number in partitions]
                 found = consumer.offsets_for_times(asked, timeout=10)
-                # librdkafka answers "end" where no record is that late.
+                # librdkafka returns -1 (end) if no record is at or after the time.
                 return {
                     "offsets": {part.partition: part.offset if part.offset >= 0 else None for part in found}
                 }

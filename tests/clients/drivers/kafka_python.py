@@ -34,7 +34,7 @@ STRATEGIES = {
 
 
 def code_of(error: BaseException) -> int | None:
-    if isinstance(error, kafka.errors.MessageSizeTooLargeError):  # refused before it was sent
+    if isinstance(error, kafka.errors.MessageSizeTooLargeError):  # rejected by the client
         return 10
     return getattr(error, "errno", None)
 
@@ -45,7 +45,7 @@ def _raise_for(code: int) -> None:
 
 
 class Member:
-    """A group member that polls in its own thread, where its consumer also commits and closes."""
+    """A group member that polls, commits and closes its consumer in its own thread."""
 
     def __init__(self, consumer: KafkaConsumer, topics: list[str], poll_ms: int) -> None:
         self.log = MemberLog()

@@ -11,19 +11,19 @@ import (
 	"slices"
 )
 
-// localFailure is the code of a client that failed without one of Kafka's.
+// localFailure is the error code for failures without one of Kafka's error codes.
 const localFailure = -1000
 
-// messageTooLarge is Kafka's MESSAGE_TOO_LARGE.
+// messageTooLarge is the code of MESSAGE_TOO_LARGE.
 const messageTooLarge = 10
 
-// answer is a JSON object.
+// answer is a response as a JSON object.
 type answer map[string]any
 
-// verb does what one request asks for.
+// verb executes one request.
 type verb func(*request) (answer, error)
 
-// serve answers the requests of stdin until it closes. codeOf gives Kafka's code of an error, or localFailure.
+// serve processes requests from stdin until it is closed. codeOf returns Kafka's error code, or localFailure.
 func serve(verbs map[string]verb, codeOf func(error) int) {
 	requests := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
@@ -58,12 +58,12 @@ func answered(line []byte, verbs map[string]verb, codeOf func(error) int) answer
 	return found
 }
 
-// place is where a record lies.
+// place is the partition and offset of a record.
 func place(partition int32, offset int64) []any {
 	return []any{partition, offset}
 }
 
-// toText is how bytes travel: as Latin-1.
+// toText encodes bytes as Latin-1.
 func toText(value []byte) *string {
 	if value == nil {
 		return nil
@@ -76,7 +76,7 @@ func toText(value []byte) *string {
 	return &text
 }
 
-// toBytes is the other way. Null stays null.
+// toBytes decodes Latin-1. Null stays null.
 func toBytes(text *string) []byte {
 	if text == nil {
 		return nil
@@ -88,14 +88,14 @@ func toBytes(text *string) []byte {
 	return value
 }
 
-// sortedNames are a map's keys; JSON's [] where there is none.
+// sortedNames returns the keys of a map; empty, not null, for an empty map.
 func sortedNames[V any](found map[string]V) []string {
 	names := slices.AppendSeq([]string{}, maps.Keys(found))
 	slices.Sort(names)
 	return names
 }
 
-// outcomes is what is answered for records: the place of each, or the code of its error.
+// outcomes returns the response for records: the place of each, or the code of its error.
 func outcomes(failures []error, code func(error) int, placed func(index int) []any) answer {
 	results := []any{}
 	for index, err := range failures {

@@ -1,13 +1,13 @@
 package main
 
-// producerFenced is Kafka's PRODUCER_FENCED.
+// producerFenced is the code of PRODUCER_FENCED.
 const producerFenced = 90
 
-// fences are the errors of producers that were fenced, by their transactional ids. Such a producer is of no use
-// any more, but asked again, a library may only say that it is in no state for that.
+// fences maps transactional ids to the errors of fenced producers. A fenced producer is unusable, but on later
+// calls, a library may report only an invalid state.
 type fences map[string]error
 
-// kept is the verb, which answers as before once its producer was fenced.
+// kept wraps a verb so that it returns the original error once the producer is fenced.
 func (known fences) kept(do verb, codeOf func(error) int) verb {
 	return func(asked *request) (answer, error) {
 		if err, fenced := known[asked.ID]; fenced {

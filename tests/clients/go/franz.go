@@ -67,7 +67,7 @@ func franzCode(err error) int {
 	return localFailure
 }
 
-// open makes a client of that broker, and tells at once when there is no way to it: a client would try for ever.
+// open creates a client for a broker, and fails at once if the broker is unreachable: a client would retry forever.
 func (f *franz) open(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 	options = append(
 		options,
@@ -129,7 +129,7 @@ func (given *security) forFranz() (sasl.Mechanism, error) {
 	return nil, given.unknownMechanism()
 }
 
-// within is the time that an answer may take.
+// within returns a context with this timeout.
 func within(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), limit)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// franzMember is a group member that polls in a goroutine of its own.
+// franzMember is a group member that polls in its own goroutine.
 type franzMember struct {
 	client *kgo.Client
 	log    *memberLog

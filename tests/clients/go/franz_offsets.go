@@ -31,7 +31,7 @@ func (f *franz) offsets(asked *request) (answer, error) {
 		hit, _ := all.Lookup(asked.Topic, number)
 		found[number] = hit.Offset
 		if asked.At.named == "" && hit.Timestamp == -1 {
-			// The library answers the end where no record is that late.
+			// The library returns the end offset if no record is at or after the time.
 			found[number] = nil
 		}
 	}

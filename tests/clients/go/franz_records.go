@@ -19,7 +19,7 @@ var franzCodecs = map[string]kgo.CompressionCodec{
 
 var franzAcks = map[string]kgo.Acks{"0": kgo.NoAck(), "1": kgo.LeaderAck(), "all": kgo.AllISRAcks()}
 
-// asGiven is a partitioner for records that name their partition; the library's own chooses for the others.
+// asGiven is a partitioner that uses a record's partition if set, and the library's partitioner otherwise.
 type asGiven struct{ own kgo.Partitioner }
 
 type asGivenForTopic struct{ kgo.TopicPartitioner }
@@ -65,14 +65,14 @@ func franzRecords(asked *request) []*kgo.Record {
 	return made
 }
 
-// sendFranz sends the records and waits; results are in their order.
+// sendFranz sends the records and waits; results are in the order of the records.
 func sendFranz(client *kgo.Client, records []*kgo.Record) []error {
 	errs := make([]error, len(records))
 	places := make(map[*kgo.Record]int, len(records))
 	for index, each := range records {
 		places[each] = index
 	}
-	// Not RecordDeliveryTimeout, which counts from the records' timestamps.
+	// RecordDeliveryTimeout is not suitable, because it counts from the records' timestamps.
 	limit, cancel := within(30 * time.Second)
 	defer cancel()
 	for _, result := range client.ProduceSync(limit, records...) {

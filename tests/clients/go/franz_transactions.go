@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// transactional is the producer of that id, with its epoch from the broker since it was made.
+// transactional returns the producer with the request's transactional id, which gets its epoch when it is created.
 func (f *franz) transactional(asked *request) (*kgo.Client, error) {
 	if known, found := f.producers[asked.ID]; found {
 		return known, nil
@@ -37,7 +37,7 @@ func (f *franz) transactionOpen(asked *request) (answer, error) {
 	records := franzRecords(asked)
 	for _, err := range sendFranz(client, records) {
 		if err != nil {
-			// What failed is told; the transaction must end before there can be another.
+			// The error is returned; the transaction must end before the next one can begin.
 			_ = client.EndTransaction(context.Background(), kgo.TryAbort)
 			return nil, err
 		}

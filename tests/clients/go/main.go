@@ -1,4 +1,4 @@
-// Driver is a Go client of Kafka behind the line protocol of drivers/channel.py: `driver franz-go` or
+// Driver is a Go client behind the line protocol of drivers/channel.py: `driver franz-go` or
 // `driver sarama`.
 package main
 

@@ -11,7 +11,7 @@ type topicPartition struct {
 	partition int32
 }
 
-// memberLog is what a group member saw, shared between the goroutines that poll and the requests about it.
+// memberLog contains the assignment and records of a group member, shared between its goroutines and the requests.
 type memberLog struct {
 	mutex    sync.Mutex
 	assigned map[topicPartition]bool

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// request has the arguments of all verbs; those that a request does not name have their standard.
+// request contains the arguments of all verbs; missing arguments have default values.
 type request struct {
 	Do        string `json:"do"`
 	Bootstrap string `json:"bootstrap"`
@@ -69,7 +69,7 @@ func (asked *request) readCommitted() bool {
 	return asked.Isolation == "read_committed"
 }
 
-// record as it is produced; without a partition, the client's partitioner chooses one.
+// record is a record to be produced; without a partition, the client's partitioner selects one.
 type record struct {
 	Key       *string  `json:"key"`
 	Value     *string  `json:"value"`
@@ -97,7 +97,7 @@ func (n *noted) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&n.offset, &n.metadata})
 }
 
-// partitions are numbers, or how many a topic is to have.
+// partitions is a list of partitions, or the number of partitions of a topic.
 type partitions struct {
 	numbers []int32
 	count   int32
@@ -110,7 +110,7 @@ func (p *partitions) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &p.numbers)
 }
 
-// position is "earliest", "latest", or a number: an offset, or a time in ms.
+// position is "earliest", "latest", or a number: an offset or a timestamp in ms.
 type position struct {
 	named  string
 	number int64

@@ -17,7 +17,7 @@ type saramas struct {
 	producers map[string]sarama.AsyncProducer
 }
 
-// kafkaCodes is more than the largest of Kafka's error codes.
+// kafkaCodes is greater than the largest of Kafka's error codes.
 const kafkaCodes = 200
 
 func newSarama() *saramas {
@@ -59,7 +59,7 @@ func (s *saramas) verbs() map[string]verb {
 }
 
 func saramaCode(err error) int {
-	// Some are where errors.Is finds them and errors.As does not.
+	// errors.Is finds some wrapped errors that errors.As does not find.
 	for code := range kafkaCodes {
 		if code > 0 && errors.Is(err, sarama.KError(code)) {
 			return code
@@ -67,12 +67,12 @@ func saramaCode(err error) int {
 	}
 	var refused sarama.ConfigurationError
 	if errors.As(err, &refused) && strings.Contains(string(refused), "message larger than") {
-		return messageTooLarge // refused before it was sent
+		return messageTooLarge // rejected by the client
 	}
 	return localFailure
 }
 
-// config is what all clients have.
+// config returns the configuration shared by all clients.
 func (s *saramas) config() (*sarama.Config, error) {
 	config := sarama.NewConfig()
 	config.Version = sarama.V3_9_1_0
@@ -125,7 +125,7 @@ func (given *security) forSarama(config *sarama.Config) error {
 	return nil
 }
 
-// scramClient is the SCRAM exchange, which sarama leaves to its users.
+// scramClient implements the SCRAM exchange, which sarama does not include.
 type scramClient struct {
 	hash         scram.HashGeneratorFcn
 	conversation *scram.ClientConversation

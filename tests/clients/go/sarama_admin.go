@@ -8,7 +8,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// saramaAdmin is an admin client and the client below it.
+// saramaAdmin is an admin client and its underlying client.
 type saramaAdmin struct {
 	sarama.ClusterAdmin
 	client sarama.Client
@@ -131,7 +131,7 @@ func (s *saramas) addPartitions(asked *request) (answer, error) {
 	return answer{}, admin.CreatePartitions(asked.Topic, int32(asked.Total), nil, false)
 }
 
-// deleteRecords asks for the first offsets then: sarama does not tell the low watermarks.
+// deleteRecords requests the first offsets afterwards, because sarama does not return the low watermarks.
 func (s *saramas) deleteRecords(asked *request) (answer, error) {
 	admin, err := s.admin(asked)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *saramas) deleteGroup(asked *request) (answer, error) {
 	return answer{}, admin.DeleteConsumerGroup(asked.Group)
 }
 
-// describeCluster does not tell whether the cluster has an id: sarama keeps it to itself.
+// describeCluster cannot return the cluster id, which sarama does not expose.
 func (s *saramas) describeCluster(asked *request) (answer, error) {
 	admin, err := s.admin(asked)
 	if err != nil {

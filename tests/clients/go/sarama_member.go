@@ -9,7 +9,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// saramaMember is a group member whose claims are read by goroutines of the library.
+// saramaMember is a group member whose claims are read by the library's goroutines.
 type saramaMember struct {
 	group   sarama.ConsumerGroup
 	log     *memberLog
@@ -50,7 +50,7 @@ func (s *saramas) memberStart(asked *request) (answer, error) {
 	running, stop := context.WithCancel(context.Background())
 	member := &saramaMember{group: group, log: newMemberLog(), stop: stop}
 	member.running.Go(func() {
-		// With an eager strategy each rebalance ends a session, and the next call joins again.
+		// With an eager strategy, each rebalance ends a session, and the next call joins again.
 		for running.Err() == nil {
 			if err := group.Consume(running, asked.Topics, member); err != nil {
 				member.log.fail(err)
@@ -68,7 +68,7 @@ func (s *saramas) memberStart(asked *request) (answer, error) {
 	return answer{}, nil
 }
 
-// Setup is the beginning of a session.
+// Setup is called at the start of a session.
 func (m *saramaMember) Setup(session sarama.ConsumerGroupSession) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -76,7 +76,7 @@ func (m *saramaMember) Setup(session sarama.ConsumerGroupSession) error {
 	return nil
 }
 
-// Cleanup is its end.
+// Cleanup is called at the end of a session.
 func (m *saramaMember) Cleanup(sarama.ConsumerGroupSession) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -84,7 +84,7 @@ func (m *saramaMember) Cleanup(sarama.ConsumerGroupSession) error {
 	return nil
 }
 
-// ConsumeClaim reads one partition while the member holds it.
+// ConsumeClaim reads one partition while it is assigned to the member.
 func (m *saramaMember) ConsumeClaim(
 	session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim,
 ) error {
@@ -108,7 +108,7 @@ func (s *saramas) memberState(asked *request) (answer, error) {
 	return s.members[asked.Member].log.state(), nil
 }
 
-// memberCommit answers well in any case: what becomes of a commit, sarama tells by the errors of the group.
+// memberCommit always succeeds, because sarama reports failed commits only in the errors of the group.
 func (s *saramas) memberCommit(asked *request) (answer, error) {
 	member := s.members[asked.Member]
 	member.mutex.Lock()

@@ -68,7 +68,7 @@ func (s *saramas) committed(asked *request) (answer, error) {
 	return answer{"committed": found}, nil
 }
 
-// managed is an offset manager with its partitions, all of a client of their own.
+// managed is an offset manager with its partitions and its own client.
 type managed struct {
 	sarama.OffsetManager
 	client sarama.Client
@@ -102,7 +102,7 @@ func (m *managed) manage(topic string, number int32) (sarama.PartitionOffsetMana
 	return part, err
 }
 
-// failure is the first that a commit has left.
+// failure returns the first error of a commit.
 func (m *managed) failure() error {
 	for _, part := range m.parts {
 		select {

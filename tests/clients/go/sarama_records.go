@@ -19,7 +19,7 @@ var saramaAcks = map[string]sarama.RequiredAcks{
 	"0": sarama.NoResponse, "1": sarama.WaitForLocal, "all": sarama.WaitForAll,
 }
 
-// saramaPartitioner takes the partition that a message names; the library's own chooses for the others.
+// saramaPartitioner uses the partition of the message if set, and the library's partitioner otherwise.
 type saramaPartitioner struct{ sarama.Partitioner }
 
 func newSaramaPartitioner(topic string) sarama.Partitioner {
@@ -33,7 +33,7 @@ func (p saramaPartitioner) Partition(sent *sarama.ProducerMessage, count int32) 
 	return p.Partitioner.Partition(sent, count)
 }
 
-// producerConfig is of producers that tell what became of each message.
+// producerConfig returns a configuration that reports the outcome of each message.
 func (s *saramas) producerConfig() (*sarama.Config, error) {
 	config, err := s.config()
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *saramas) producerConfig() (*sarama.Config, error) {
 	return config, nil
 }
 
-// idempotent is what sarama asks of those who want it.
+// idempotent sets the options that sarama requires for idempotent producers.
 func idempotent(config *sarama.Config) {
 	config.Producer.Idempotent = true
 	config.Net.MaxOpenRequests = 1
@@ -77,7 +77,7 @@ func saramaMessages(asked *request) []*sarama.ProducerMessage {
 	return made
 }
 
-// sendSarama sends the messages and waits; results are in their order.
+// sendSarama sends the messages and waits; results are in the order of the messages.
 func sendSarama(producer sarama.AsyncProducer, messages []*sarama.ProducerMessage) []error {
 	go func() {
 		for _, each := range messages {
@@ -157,8 +157,8 @@ func (s *saramas) consume(asked *request) (answer, error) {
 	return answer{"records": found}, nil
 }
 
-// consumePartition starts at the position that is asked for. What comes after one that is outside of the log
-// sarama leaves to its users.
+// consumePartition starts at the requested position. Sarama does not reset offsets that are out of range, so
+// this function does.
 func consumePartition(
 	consumer sarama.Consumer, asked *request, number int32,
 ) (sarama.PartitionConsumer, error) {
@@ -174,7 +174,7 @@ func consumePartition(
 	return part, err
 }
 
-// forward passes on what comes of a partition until done.
+// forward passes on messages and errors of a partition until done is closed.
 func forward(
 	part sarama.PartitionConsumer,
 	messages chan<- *sarama.ConsumerMessage,
@@ -207,7 +207,7 @@ func forward(
 	}
 }
 
-// saramaShown has no timestamp_type: sarama does not tell whose time it is.
+// saramaShown omits timestamp_type, which sarama does not report.
 func saramaShown(one *sarama.ConsumerMessage) answer {
 	headers := []any{}
 	for _, each := range one.Headers {

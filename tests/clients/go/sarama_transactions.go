@@ -2,7 +2,7 @@ package main
 
 import "github.com/IBM/sarama"
 
-// transactional is the producer of that id, which has its epoch from the broker since it was made.
+// transactional returns the producer with the request's transactional id, which gets its epoch when it is created.
 func (s *saramas) transactional(asked *request) (sarama.AsyncProducer, error) {
 	if known, found := s.producers[asked.ID]; found {
 		return known, nil
@@ -32,7 +32,7 @@ func (s *saramas) transactionOpen(asked *request) (answer, error) {
 	messages := saramaMessages(asked)
 	for _, err := range sendSarama(producer, messages) {
 		if err != nil {
-			// What failed is told; the transaction must end before there can be another.
+			// The error is returned; the transaction must end before the next one can begin.
 			_ = producer.AbortTxn()
 			return nil, err
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
-// security is how brokers are reached where that takes more than an address; see tests/support/client_security.py.
+// security contains the settings for brokers that require authentication or TLS; see
+// tests/support/client_security.py.
 type security struct {
 	Protocol    string `json:"protocol"`
 	CA          string `json:"ca"`
@@ -41,7 +42,7 @@ func givenSecurity() (*security, error) {
 	return given, json.Unmarshal([]byte(text), given)
 }
 
-// tls is nil for a protocol without it.
+// tls returns nil for a protocol without TLS.
 func (given *security) tls() (*tls.Config, error) {
 	if !strings.HasSuffix(given.Protocol, "SSL") {
 		return nil, nil
@@ -69,7 +70,7 @@ func (given *security) unknownMechanism() error {
 	return fmt.Errorf("no such mechanism: %s", given.Mechanism)
 }
 
-// kerberosConfig is the path of krb5.conf.
+// kerberosConfig returns the path of krb5.conf.
 func kerberosConfig() string {
 	if path, found := os.LookupEnv("KRB5_CONFIG"); found {
 		return path
@@ -77,7 +78,7 @@ func kerberosConfig() string {
 	return "/etc/krb5.conf"
 }
 
-// kerberosName is the principal's name and realm.
+// kerberosName returns the principal's name and realm.
 func (given *security) kerberosName() (string, string, error) {
 	if name, realm, found := strings.Cut(given.Principal, "@"); found {
 		return name, realm, nil
@@ -89,7 +90,7 @@ func (given *security) kerberosName() (string, string, error) {
 	return given.Principal, config.LibDefaults.DefaultRealm, nil
 }
 
-// kerberosClient gets tickets for the principal by its key table.
+// kerberosClient gets tickets for the principal with its key table.
 func (given *security) kerberosClient() (*krbclient.Client, error) {
 	name, realm, err := given.kerberosName()
 	if err != nil {
@@ -106,7 +107,7 @@ func (given *security) kerberosClient() (*krbclient.Client, error) {
 	return krbclient.NewWithKeytab(name, realm, keys, config, krbclient.DisablePAFXFAST(true)), nil
 }
 
-// tokens fetches tokens at an OAuth endpoint, and keeps each until it nearly expires.
+// tokens fetches tokens from an OAuth endpoint, and caches each one until shortly before its expiry.
 type tokens struct {
 	url     string
 	mutex   sync.Mutex

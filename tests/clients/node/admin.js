@@ -1,12 +1,12 @@
 'use strict'
-// Topics, configs, offsets and groups, as an administrator sees them.
+// Administration of topics, configs, offsets and groups.
 
 const { AssignerProtocol, ConfigResourceTypes } = require('kafkajs')
 
 const { connection } = require('./connection')
 const { TOPIC_ALREADY_EXISTS } = require('./errors')
 
-/** A verb whose work gets an admin client of its own. */
+/** Wraps a verb so that it gets a new admin client. */
 function asAdmin(work) {
   return async ({ bootstrap, ...request }) => {
     const admin = connection(bootstrap).admin()
@@ -70,13 +70,13 @@ async function add_partitions(admin, { topic, total }) {
   return {}
 }
 
-/** kafkajs keeps the answer's low watermarks to itself: they are asked for. */
+/** kafkajs does not return the low watermarks in the response, so they are requested separately. */
 async function delete_records(admin, { topic, before }) {
   const partitions = Object.entries(before).map(([number, offset]) => ({
     partition: Number(number),
     offset: String(offset),
   }))
-  await admin.fetchTopicOffsets(topic) // without it kafkajs does not know the leaders
+  await admin.fetchTopicOffsets(topic) // otherwise, kafkajs does not know the leaders
   await admin.deleteTopicRecords({ topic, partitions })
   const after = (await admin.fetchTopicOffsets(topic)).filter(({ partition }) => String(partition) in before)
   return { low: Object.fromEntries(after.map(({ partition, low }) => [partition, Number(low)])) }
@@ -89,7 +89,7 @@ async function offsets(admin, { topic, partitions, at }) {
     for (const { partition, low, high } of edges) found[partition] = Number(at === 'earliest' ? low : high)
   } else {
     for (const { partition, offset } of await admin.fetchTopicOffsetsByTimestamp(topic, at)) {
-      // Where no record is that late kafkajs tells the end.
+      // If no record is at or after the time, kafkajs returns the end offset.
       const { high } = edges.find(edge => edge.partition === partition)
       found[partition] = offset === high ? null : Number(offset)
     }

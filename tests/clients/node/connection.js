@@ -1,11 +1,11 @@
 'use strict'
-// How kafkajs reaches its broker; see tests/support/client_security.py for what the environment may say.
+// The connection of kafkajs to its broker; tests/support/client_security.py describes the environment variable.
 
 const fs = require('fs')
 const { Kafka, logLevel } = require('kafkajs')
 
 const given = JSON.parse(process.env.CLIENT_SECURITY || '{}')
-// A broker that is a second behind is asked again; what has no answer is known within five seconds.
+// Retry for a second if the broker lags behind; requests without a response fail within five seconds.
 const RETRY = { retries: 8, initialRetryTime: 50, maxRetryTime: 1000 }
 
 async function token() {
@@ -38,7 +38,7 @@ function security() {
   return found
 }
 
-/** kafkajs on that broker. `listener` gets each message of its log, which goes to stderr. */
+/** A kafkajs client for a broker. `listener` receives each log message, which is also written to stderr. */
 function connection(bootstrap, listener = () => {}) {
   const logCreator = () => ({ label, namespace, log: { message, ...details } }) => {
     process.stderr.write(`${label} ${namespace} ${message} ${JSON.stringify(details)}\n`)

@@ -1,5 +1,5 @@
 'use strict'
-// Reading without a group's help. kafkajs has no consumer without a group, so each reader is one of its own.
+// Reads partitions without a shared group. kafkajs has only group consumers, so each reader has its own group.
 
 const { randomUUID } = require('crypto')
 
@@ -27,7 +27,7 @@ function described(partition, message) {
   }
 }
 
-/** The records from `start` on: at least `count` of them, or those that come in `timeout_s` after joining. */
+/** Returns at least `count` records from `start`, or those received within `timeout_s` after joining. */
 async function consume({
   bootstrap,
   topic,
@@ -40,12 +40,12 @@ async function consume({
 }) {
   let end, fail
   const ended = new Promise((resolve, reject) => ([end, fail] = [resolve, reject]))
-  ended.catch(() => {}) // awaited below, and nobody's before
-  // Without a policy for resets kafkajs has one: that it falls back on it is the failure.
+  ended.catch(() => {}) // awaited below; avoids an unhandled rejection before that
+  // kafkajs always has a reset policy, so with reset=none, falling back on the policy is the failure.
   const outside = Object.assign(new Error(RESET), { code: OFFSET_OUT_OF_RANGE })
   const kafka = connection(bootstrap, said => reset === 'none' && said === RESET && fail(outside))
   const consumer = kafka.consumer({
-    groupId: `${topic}-reader-${randomUUID()}`, // who may read names that begin so may read in it
+    groupId: `${topic}-reader-${randomUUID()}`, // the ACLs for this prefix also cover the group
     readUncommitted: isolation === 'read_uncommitted',
     maxWaitTimeInMs: 100,
     retry: { ...RETRY, restartOnFailure: async () => false },
@@ -64,11 +64,11 @@ async function consume({
   })
   try {
     await consumer.connect()
-    // The group is new: where it does not seek, it begins where resets lead to. (A seek to "-2" leads to 0.)
+    // The group is new, so without a seek it starts at the reset position. (A seek to "-2" goes to 0.)
     const fromBeginning = start === 'earliest' || reset === 'earliest'
     await consumer.subscribe({ topics: [topic], fromBeginning })
     consumer.run({ eachBatch, autoCommit: false }).catch(fail)
-    // They count from the first fetch on, since the group is not joined yet.
+    // Seeks apply to the first fetch, because the consumer has not joined the group yet.
     if (Number.isInteger(start)) {
       for (const partition of partitions) consumer.seek({ topic, partition, offset: String(start) })
     }

@@ -1,5 +1,5 @@
 'use strict'
-// Kafka's error codes of what kafkajs throws.
+// Kafka's error codes for exceptions of kafkajs.
 
 const LOCAL_FAILURE = -1000
 const SASL_AUTHENTICATION_FAILED = 58
@@ -7,21 +7,21 @@ const UNKNOWN_TO_KAFKAJS = /^Unknown error code (\d+)$/
 
 function ownCode(error) {
   if (error.name === 'KafkaJSSASLAuthenticationError') return SASL_AUTHENTICATION_FAILED
-  // kafkajs knows no code above 88, and tells others in words.
+  // kafkajs knows codes up to 88 only, and reports others in the message.
   const unknown = UNKNOWN_TO_KAFKAJS.exec(error.message)
   if (unknown !== null) return Number(unknown[1])
   if (Number.isInteger(error.errorCode)) return error.errorCode
   return Number.isInteger(error.code) ? error.code : null
 }
 
-/** What a failure is made of: its cause, or those of the first of several names. */
+/** Returns the cause of an error, or the first of several errors. */
 function inner(error) {
   const many = error.errors || error.partitions || error.groups
   if (many && many.length > 0) return many[0].error || many[0]
   return error.cause
 }
 
-/** Kafka's code; -1000 where there is none. */
+/** Returns Kafka's error code, or -1000 if there is none. */
 function codeOf(error) {
   for (let each = error; each; each = inner(each)) {
     const code = ownCode(each)

@@ -1,9 +1,9 @@
 'use strict'
-// Members of groups, and what groups have committed.
+// Group members and committed offsets.
 
 const { connection, RETRY } = require('./connection')
 
-/** What a member has seen. A batch that is handed over is read. */
+/** The assignment and records of a member. A batch counts as read once it is passed to the member. */
 class Member {
   constructor(consumer) {
     this.consumer = consumer
@@ -23,10 +23,10 @@ class Member {
     this.assignment = Object.entries(assigned).flatMap(([topic, numbers]) =>
       numbers.map(partition => [topic, partition])
     )
-    this.next.clear() // it goes on from what is committed
+    this.next.clear() // the member continues from the committed offsets
   }
 
-  /** Begins to join; member_state tells how that went. */
+  /** Starts joining; member_state reports failures. */
   start(topics) {
     this.join(topics).catch(error => this.failed(error))
   }
@@ -50,7 +50,7 @@ async function member_start({ bootstrap, member, group, topics, session_timeout_
     groupId: group,
     sessionTimeout,
     heartbeatInterval: 300,
-    maxWaitTimeInMs: 100, // heartbeats are sent between two fetches
+    maxWaitTimeInMs: 100, // heartbeats are sent only between two fetches
     metadataMaxAge: 1000,
   })
   const started = new Member(consumer)
@@ -77,7 +77,7 @@ async function member_stop({ member }) {
   return {}
 }
 
-/** kafkajs lets members commit metadata, and nobody else. */
+/** kafkajs allows only members to commit metadata. */
 async function commit({ bootstrap, group, topic, offsets }) {
   const consumer = connection(bootstrap).consumer({ groupId: group, maxWaitTimeInMs: 100, retry: RETRY })
   const joined = new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 'use strict'
-// kafkajs behind the line protocol of ../drivers/channel.py. NODE_PATH says where its libraries are.
+// kafkajs behind the line protocol of ../drivers/channel.py. NODE_PATH is the path of its libraries.
 
 const readline = require('readline')
 
@@ -24,7 +24,7 @@ async function serve() {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     process.stdout.write(JSON.stringify(await answer(JSON.parse(line))) + '\n')
   }
-  process.exit(0) // members that still poll must not keep it alive
+  process.exit(0) // exit although members may still be polling
 }
 
 serve()

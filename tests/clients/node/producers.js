@@ -1,5 +1,5 @@
 'use strict'
-// Records sent one by one, idempotently, or in transactions.
+// Sends records individually, idempotently, or in transactions.
 
 const { CompressionCodecs, CompressionTypes, Partitioners } = require('kafkajs')
 const SnappyCodec = require('kafkajs-snappy')
@@ -10,7 +10,7 @@ const { codeOf } = require('./errors')
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec
 const CODECS = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy }
 
-/** kafkajs tells where each partition's batch begins, so its partitioner's choices are noted. */
+/** kafkajs returns only the base offset of each partition's batch, so the partitioner's choices are recorded. */
 class Places {
   constructor() {
     this.chosen = new Map()
@@ -25,7 +25,7 @@ class Places {
     }
   }
 
-  /** [partition, offset] of each message, null where the broker has told nothing (acks=0). */
+  /** Returns [partition, offset] for each message, or null if the broker returned no offset (acks=0). */
   of(messages, answer) {
     const next = new Map(answer.map(({ partition, baseOffset }) => [partition, Number(baseOffset)]))
     return messages.map(message => {
@@ -39,7 +39,7 @@ class Places {
   }
 }
 
-/** Values of headers that share a name are one list. */
+/** Values of headers with the same name are one list. */
 function headers(pairs) {
   const found = {}
   for (const [name, value] of pairs) (found[name] = found[name] || []).push(bytes(value))
@@ -79,7 +79,7 @@ class Transactional {
   constructor(bootstrap, id) {
     this.places = new Places()
     this.open = null
-    // Its transactions are idempotent by themselves; if it is told so it asks for another producer id, too.
+    // Transactions are always idempotent; with the option, kafkajs would request an additional producer id.
     this.producer = connection(bootstrap).producer({
       transactionalId: id,
       maxInFlightRequests: 1,

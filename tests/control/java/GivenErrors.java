@@ -19,11 +19,12 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What Kafka's own client does about each error of each API: for each line `api code` of the input it has the
- * broker give that error to one request, over the control API, and uses a client that makes such a request.
- * It prints what tests/control/test_errors.py reads: api, code, whether the client holds the error for one
- * that passes, how many requests were hit, and what the client said. For a line `lose true` an idempotent
- * producer sends a record to topic `once` whose answer is lost, for `lose false` another one to topic `twice`.
+ * Reactions of Kafka's own client to each error of each API. For each line `api code` of the input, the control API
+ * injects that error into the response to one request, and the program uses a client that sends such a request.
+ * It prints the line that tests/control/test_errors.py reads: api, code, whether the client considers the error
+ * retriable, the number of affected requests, and the client's reaction. For a line `lose true`, an idempotent
+ * producer sends a record to topic `once` whose response is lost. For `lose false`, a producer without idempotence
+ * sends one to topic `twice`.
  */
 public final class GivenErrors {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
@@ -69,7 +70,7 @@ public final class GivenErrors {
         }
     }
 
-    /** Whether what a client said is this error, by its class, its text or its number. */
+    /** Return whether the client reported this error, judging by its class, text or code. */
     private static String told(Throwable caught, Errors error) {
         List<String> chain = new ArrayList<>();
         for (Throwable each = caught; each != null; each = each.getCause()) {

@@ -1,4 +1,4 @@
-// Asks over HTTP what each line of the input says, as JSON [method, url, body], and prints [status, answer].
+// Sends the HTTP request in each line of the input, as JSON [method, url, body], and prints [status, response].
 const readline = require("node:readline");
 
 async function main() {

@@ -1,5 +1,6 @@
-"""A world for the controller: a store of topics and states with versions, and brokers that believe what they
-are told. No I/O, no time; what happens is told as lines."""
+"""A simulated cluster for controller tests: a store of topics and versioned states, and brokers that apply
+the requests that they receive. No I/O and no clock; all events are recorded as text lines.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +34,11 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, 
 
 
 class World:
-    """The store, the brokers, and one controller at a time.
+    """The store, the brokers, and the current controller.
 
-    `beliefs` is what each living broker was told by LeaderAndIsr of its partitions; `metadata` what all were
-    told by UpdateMetadata. `unanswered` are the StopReplica requests that brokers have not answered yet.
+    `beliefs` contains each live broker's partitions from LeaderAndIsr requests, `metadata` those from
+    UpdateMetadata requests. `unanswered` contains the StopReplica requests that brokers have not responded to
+    yet.
     """
 
     def __init__(self, settings: outcomes.ControllerSettings | None = None) -> None:
@@ -61,16 +63,18 @@ class World:
         self.lines: list[str] = []
         self._watched: deque[Event] = deque()
 
-    # What happens
+    # Events
 
     def send(self, event: Event) -> None:
-        """Tell the controller, do what it says, and tell it what its own writes have changed."""
+        """Deliver an event to the controller, apply its effects, and deliver the watch events of its own
+        writes.
+        """
         self._watched.append(event)
         while self._watched:
             self._apply(self.controller.handle(self._watched.popleft()))
 
     def elect(self) -> None:
-        """The next controller begins its term with what the store holds."""
+        """Elect a new controller, which starts from the contents of the store."""
         self.held = None
         self.hold_writes = False
         self.unanswered.clear()
@@ -90,7 +94,9 @@ class World:
         )
 
     def start_broker(self, broker: int) -> None:
-        """A broker registers, in a new life, whether the end of an earlier one was seen or not."""
+        """Register a broker with a new epoch, whether or not the controller has seen the end of its earlier
+        session.
+        """
         self.next_epoch += 1
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker)
         self.brokers[broker] = BrokerInfo(broker, (endpoint,), epoch=self.next_epoch)
@@ -99,39 +105,41 @@ class World:
         self.send_brokers()
 
     def stop_broker(self, broker: int) -> None:
-        """A broker's session ends."""
+        """End a broker's session."""
         for known in (self.brokers, self.beliefs, self.metadata):
             known.pop(broker)
         self.send_brokers()
 
     def send_brokers(self) -> None:
-        """The watch of /brokers/ids fires."""
+        """Fire the watch on /brokers/ids."""
         self.unanswered = deque(answer for answer in self.unanswered if answer.broker_id in self.brokers)
         self.send(events.BrokersChanged(tuple(self.brokers.values())))
 
     def create_topic(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
-        """A topic's node appears."""
+        """Create a topic's node."""
         self.topics[name] = TopicState(name, UUID(int=self.next_topic_id), dict(replicas))
         self.next_topic_id += 1
         self.send_topics()
 
     def send_topics(self) -> None:
-        """The watch of /brokers/topics fires."""
+        """Fire the watch on /brokers/topics."""
         self.send(events.TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
 
     def add_partitions(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
-        """A topic's node gets more partitions."""
+        """Add partitions to a topic's node."""
         topic = self.topics[name]
         self.topics[name] = replace(topic, replicas={**topic.replicas, **replicas})
         self.send(events.PartitionsChanged(self.topics[name]))
 
     def delete_topic(self, name: str) -> None:
-        """A topic is marked for deletion."""
+        """Mark a topic for deletion."""
         self.deletions.add(name)
         self.send(events.DeletionsRequested(tuple(sorted(self.deletions))))
 
     def propose_isr(self, partition: TopicPartition, isr: tuple[int, ...], **wrong: int) -> None:
-        """The leader, as far as it knows, asks for another ISR; `wrong` takes the place of what it knows."""
+        """Propose an ISR with AlterPartition, as the leader that the brokers know. `wrong` overrides fields
+        of the request.
+        """
         state = self.states[partition]
         told = self.beliefs.get(state.leader, {}).get(partition)
         believed = state if told is None else told.state
@@ -156,7 +164,7 @@ class World:
                 self.beliefs[state.leader][partition] = told._replace(state=answer)
 
     def answer_stops(self, broker: int | None = None, *, error: int = 0) -> None:
-        """Brokers (or one) answer the StopReplica requests that wait."""
+        """Respond to the pending StopReplica requests of one broker, or of all."""
         waiting, self.unanswered = self.unanswered, deque()
         for answer in waiting:
             if broker is not None and answer.broker_id != broker:
@@ -166,18 +174,18 @@ class World:
             self.send(replace(answer, partitions=results))
 
     def meddle(self, partition: TopicPartition, isr: tuple[int, ...]) -> None:
-        """Somebody else writes the partition's state node."""
+        """Write the partition's state node as a client other than the controller."""
         state = self.states[partition]
         self.states[partition] = replace(state, isr=isr, partition_epoch=state.partition_epoch + 1)
 
     def release(self, *, others_too: bool = True) -> None:
-        """The write that was held is done, and so are those that follow, or they are held again."""
+        """Complete the held write. Complete later writes too, or hold the next one."""
         held, self.held = self.held, None
         self.hold_writes = not others_too
         if held is not None:
             self.send(self._write(held))
 
-    # What the controller wants done
+    # Effects
 
     def _apply(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -235,7 +243,7 @@ class World:
         return events.StatesWritten(effect.write_id, written, conflicts)
 
     def _check(self, partition: TopicPartition, before: PartitionState | None, after: PartitionState) -> None:
-        """What must hold of every write."""
+        """Check the invariants of every state write."""
         identity = (partition, self.topics[partition.topic].topic_id, after.leader_epoch)
         assert self.leaders.setdefault(identity, after.leader) == after.leader, "two leaders in one epoch"
         assert after.isr
@@ -244,7 +252,7 @@ class World:
             assert after.leader_epoch >= before.leader_epoch
             assert after.controller_epoch >= before.controller_epoch
             unclean = self.unclean.get(partition.topic, self.unclean_requested)
-            assert after.leader in (-1, *before.isr) or unclean, "unclean leader"
+            assert after.leader in (-1, *before.isr) or unclean, "the leader was elected uncleanly"
 
     def _delete(self, topic: str) -> None:
         self.lines.append(f"delete nodes of {topic}")

@@ -1,7 +1,8 @@
-"""What the controller does, told by the transcripts in tests/transcripts/controller.
+"""The controller's effects for each event, compared with the transcripts in tests/transcripts/controller.
 
-After a change that is meant, KAFKA_COMPAT_REWRITE_TRANSCRIPTS=1 writes down what happens now, for `git diff`
-to show. A line of commands is what happens in the cluster; below the dashes is what the controller does.
+After an intended change, set KAFKA_COMPAT_REWRITE_TRANSCRIPTS=1 to rewrite the transcripts, and review them
+with `git diff`. In a transcript, the lines above the dashes are the events in the cluster; the lines below
+them are the controller's effects.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def test_the_controller_behaves_as_in_its_transcript(path: Path) -> None:
 
 
 def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
-    """Whoever asks of each of 2,000 names whether it is known would else copy 2,000 names 2,000 times."""
+    """With a copy, checking 2,000 topic names would copy 2,000 names 2,000 times."""
     world = World()
     world.start_broker(1)
     world.elect()
@@ -34,7 +35,7 @@ def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
 
 
 def test_the_controller_yields_to_the_event_loop_with_very_many_partitions() -> None:
-    """The broker serves its clients meanwhile, and what happens meanwhile waits."""
+    """The broker continues to serve clients, and events that arrive meanwhile are queued."""
     world = World()
     for broker in (1, 2, 3):
         world.start_broker(broker)
@@ -57,13 +58,13 @@ def test_the_controller_yields_to_the_event_loop_with_very_many_partitions() -> 
 
 
 class Player:
-    """Plays commands in a world; those named as methods of it, others as events."""
+    """Executes the commands of a transcript: methods of the world, or controller events."""
 
     def __init__(self) -> None:
         self.world = World()
 
     def play(self, commands: str) -> str:
-        """What the controller does because of the commands, a line each."""
+        """Execute the commands, and return the controller's effects, one per line."""
         self.world.lines.clear()
         for line in commands.splitlines():
             if not line.startswith("#"):

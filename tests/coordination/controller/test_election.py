@@ -1,4 +1,4 @@
-"""Who leads, told as a table."""
+"""The leader election rules, as a table."""
 
 import pytest
 

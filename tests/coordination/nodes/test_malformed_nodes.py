@@ -1,4 +1,6 @@
-"""Whatever a node holds, its decoder returns a value or raises MalformedNode with the node's path."""
+"""Decoders of node payloads: for any payload, they return a value or raise MalformedNode with the node's
+path.
+"""
 
 import json
 from collections.abc import Callable
@@ -71,7 +73,9 @@ _VALUES = st.recursive(
 
 
 def _decoded(path: str, data: bytes | None) -> bool:
-    """Whether it was taken; anything but MalformedNode with the path fails the test."""
+    """Return whether the payload was decoded. Fail the test on any exception except MalformedNode with the
+    node's path.
+    """
     decode, _ = DECODERS[path]
     try:
         decode(data)
@@ -83,7 +87,7 @@ def _decoded(path: str, data: bytes | None) -> bool:
 
 
 def _fields(values: Any, so_far: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The ways to every value inside."""
+    """Return the key paths of all nested values."""
     inside = (
         values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
     )

@@ -1,4 +1,4 @@
-"""Notices are heard once, in their order, and cleared away when they are old."""
+"""Change notices: each is delivered once and in order, and old ones are deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "/changes"
 
 
 class Listener:
-    """One broker that hears."""
+    """A broker that listens for notices."""
 
     def __init__(self) -> None:
         self.heard: list[bytes | None] = []
@@ -65,7 +65,7 @@ async def test_new_notices_are_delivered_once_and_in_order(store: MetadataStore)
 
 
 async def test_notices_without_a_listener_are_delivered_later(store: MetadataStore) -> None:
-    """Also where there was none before."""
+    """This also holds if the directory was empty before."""
     listener = Listener()
     assert not listener.notices.has_begun
     await listener.notices.pass_over(store)

@@ -1,4 +1,4 @@
-"""Paths and payloads as Kafka 3.9.1 itself wrote them into a ZooKeeper."""
+"""Node paths and payloads, compared with those that Kafka 3.9.1 wrote to a ZooKeeper."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The embedded metadata store: what it promises while it runs, and what is left after a crash."""
+"""The embedded metadata store: its guarantees while it runs, and its contents after a crash."""
 
 import asyncio
 import os
@@ -71,7 +71,7 @@ async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_incre
     session = killed.connect()
     await session.create("/broker", ephemeral=True)
     epoch = (await session.get("/broker"))[1].czxid
-    # No close: the file is read as the dead process left it.
+    # Do not close the store: the file is read in the state that a killed process leaves.
     store = EmbeddedMetadataStore(path)
     again = store.connect()
     assert await again.exists("/broker") is None
@@ -135,7 +135,7 @@ async def test_a_change_is_readable_only_after_its_watch_has_fired(
     monkeypatch.setattr(store, "_append", append)
     change = asyncio.ensure_future(session.set("/a", b"2"))
     await under_way.wait()
-    # What writes to the disk goes on in the same turn of the event loop as the reader, and before it.
+    # The writer resumes in the same event loop iteration as the reader, and before it.
     writing.set_result(None)
     assert await asyncio.ensure_future(read()) == (b"2", [Event(EventKind.CHANGED, "/a")])
     await change
@@ -181,7 +181,7 @@ async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pyt
     loop = asyncio.get_running_loop()
 
     def half_a_line(file: int, data: memoryview) -> int:
-        """Some bytes go in before there is no space left."""
+        """Write a few bytes before failing with ENOSPC."""
         if size_of(path) == size_before:
             return write(file, data[:10])
         loop.call_soon_threadsafe(refused.set)
@@ -250,7 +250,7 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
 
 
 class Model:
-    """The rules of the store once more, in the plainest way: a new dictionary for every transaction."""
+    """A reference implementation of the store, which copies a dictionary for every transaction."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[bytes | None, int, bool]] = {}
@@ -404,7 +404,7 @@ def test_killing_a_process_during_a_write_does_not_lose_acknowledged_changes(pat
     rest = process.stdout.read().split()
     process.wait()
     process.stdout.close()
-    # The last line may have been cut by the kill.
+    # The kill may have truncated the last line.
     acknowledged += max(0, len(rest) - 1)
     names = EmbeddedMetadataStore(path)._tree.nodes
     assert all(f"/node-{number}" in names for number in range(acknowledged + 1))

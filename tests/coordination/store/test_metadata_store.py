@@ -1,5 +1,6 @@
-"""What every metadata store promises: the embedded one, the same from another process, and ZooKeeper pass the
-same tests."""
+"""The contract of the metadata stores: the embedded store, the remote store and ZooKeeper pass the same
+tests.
+"""
 
 import asyncio
 import tempfile
@@ -143,7 +144,7 @@ async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(stores: S
 
 
 async def test_only_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
-    """The election of a controller."""
+    """The controller election depends on this."""
     sessions = [await stores.connect() for _ in range(4)]
     await sessions[0].create("/controller_epoch", b"0")
 
@@ -233,7 +234,7 @@ async def test_a_watch_fires_once_before_the_change_is_readable(stores: Stores) 
 
 
 async def test_a_change_is_readable_only_after_its_watch_has_fired(stores: Stores) -> None:
-    """Also in the very moment in which it can be read for the first time."""
+    """No reader sees a change before its own watch has fired."""
     writer, reader = await stores.connect(), await stores.connect()
     await writer.create("/n", b"0")
     untold: list[tuple[int, int]] = []
@@ -339,7 +340,9 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
 
 
 async def outcome(session: MetadataStore, operations: list[Operation]) -> list[object]:
-    """What a transaction did, without what differs between stores: transaction ids, times, session ids."""
+    """Execute a transaction, and return its results without transaction ids, times and session ids, which
+    differ between stores.
+    """
     try:
         results = await session.multi(operations)
     except TransactionFailed as failed:
@@ -348,7 +351,7 @@ async def outcome(session: MetadataStore, operations: list[Operation]) -> list[o
 
 
 async def contents(session: MetadataStore) -> dict[str, tuple[bytes | None, int, bool]]:
-    """Every node's data, version, and whether it is this session's ephemeral."""
+    """Map each path to its data, its version, and whether it is an ephemeral node of this session."""
     found = {}
     paths = ["/"]
     while paths:

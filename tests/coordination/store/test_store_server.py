@@ -1,4 +1,4 @@
-"""A store for other processes: what ends, and when, and what those who are left see of it."""
+"""The store server for other processes: when sessions end, and which changes the remaining sessions see."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ asyncio.run(main())
 
 
 class Child:
-    """Another process with a session that holds /child."""
+    """A process whose session owns the ephemeral node /child."""
 
     def __init__(self, process: asyncio.subprocess.Process, server: StoreServer) -> None:
         self.process = process
@@ -92,14 +92,14 @@ async def watcher(store: EmbeddedMetadataStore) -> MetadataStore:
 
 
 async def gone(watcher: MetadataStore, path: str) -> asyncio.Event:
-    """Set when the node that is there goes."""
+    """Return an event that is set when the existing node is deleted."""
     went = asyncio.Event()
     stat = await watcher.exists(path, lambda event: went.set())
     assert stat is not None
     return went
 
 
-# --- other processes
+# --- child processes
 
 
 async def test_ephemerals_of_a_killed_process_are_deleted_at_once(
@@ -122,7 +122,7 @@ async def test_a_paused_process_loses_its_session_and_is_notified(
     began = loop.time()
     os.kill(child.process.pid, signal.SIGSTOP)
     await asyncio.wait_for(went.wait(), 20)
-    # It may have told of itself just before.
+    # The last heartbeat may have arrived just before the process was paused.
     assert loop.time() - began > _TIMEOUT_MS / 1000 * (1 - 1 / CHECKS_PER_TIMEOUT) - 0.1
     os.kill(child.process.pid, signal.SIGCONT)
     assert await child.says() == "expired"
@@ -139,11 +139,11 @@ async def test_an_idle_process_keeps_its_session(
     await child.kill()
 
 
-# --- one connection
+# --- a single connection
 
 
 async def test_a_session_without_ephemerals_does_not_expire_when_silent(store: EmbeddedMetadataStore) -> None:
-    """As that of a broker that recovers its logs before it registers, and does nothing else meanwhile."""
+    """A broker that recovers its logs before it registers has such a session."""
     remote = await Remote.to(store, session_timeout_ms=30)
     remote.client._next_beat.cancel()
     session = await remote.client.connect()
@@ -208,7 +208,7 @@ async def test_calls_and_sessions_end_when_the_connection_closes(store: Embedded
     remote.asking._transport.abort()  # type: ignore[union-attr]
     with pytest.raises(stores.ConnectionLost):
         await call
-    # Not as expired: nobody could begin anew.
+    # The session is closed rather than expired, because the process cannot open a new one.
     assert states == [SessionState.CLOSED]
     with pytest.raises(stores.SessionExpired):
         await session.get("/")
@@ -262,7 +262,7 @@ async def test_a_list_of_children_that_is_too_long_is_an_error(
     await remote.close()
 
 
-# --- who means harm
+# --- invalid messages
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ async def test_an_unexpected_response_closes_the_connection(store: EmbeddedMetad
     await remote.close()
 
 
-# --- silence, by itself
+# --- the timeout calculation
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=40))

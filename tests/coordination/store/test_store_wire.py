@@ -1,4 +1,6 @@
-"""What passes between a store and a process that uses it: whatever comes, it is understood or refused."""
+"""The protocol between the store server and its clients: messages round-trip, and invalid messages are
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ NEARLY_MESSAGES = st.builds(
 
 
 def over(message: Any) -> list[Any]:
-    """The message as it comes out at the other end."""
+    """Encode and decode a message, as sending it does."""
     [come] = Splitter().feed(encode_frame(message))
     return come
 

@@ -1,4 +1,4 @@
-"""DIGEST-MD5 as in RFC 2831; test_secure_zookeeper.py has a ZooKeeper check it."""
+"""DIGEST-MD5 as specified by RFC 2831. test_secure_zookeeper.py checks it against a ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store on a ZooKeeper that asks who is there: logins, TLS, ACLs; what is said where it does not work."""
+"""The store on a secured ZooKeeper: authentication, TLS and ACLs, and the error messages when they fail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def admin(server: SecureZooKeeper) -> Iterator[KazooClient]:
 
 
 def tls(directory: Path, **changed: str) -> ZooKeeperTls:
-    """`changed` are settings without their zookeeper.ssl, with underscores for dots."""
+    """`changed` contains settings without the prefix zookeeper.ssl, with underscores for dots."""
     trusted = directory / "trusted.pem"
     if not trusted.exists():
         trusted.write_text(authority().pem())
@@ -68,13 +68,13 @@ async def connect(
 
 
 async def refused(hosts: str, security: StoreSecurity, connection_timeout_ms: int = 1500) -> str:
-    """What is said of a server that cannot be used."""
+    """Fail to connect, and return the error message."""
     with pytest.raises(stores.ConnectionLost) as failed:
         await connect(hosts, security, connection_timeout_ms)
     return str(failed.value)
 
 
-# -- logins
+# -- authentication
 
 
 async def test_nodes_are_owned_by_the_authenticated_user(server: SecureZooKeeper, admin: KazooClient) -> None:
@@ -113,7 +113,7 @@ async def test_names_and_passwords_can_contain_any_characters(server: SecureZooK
 
 @pytest.mark.parametrize("username", [USER, "nobody"])
 async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, username: str) -> None:
-    # ZooKeeper 3.8 takes a name that it does not know with the password of whoever came before.
+    # ZooKeeper 3.8 authenticates an unknown user name with the password of the previous user.
     login = DigestLogin(username, "wrong", "the setting")
     started = time.monotonic()
     with pytest.raises(stores.LoginFailed) as failed:
@@ -149,7 +149,7 @@ async def test_a_mismatch_of_sasl_settings_with_the_server_is_reported(tmp_path:
         await await_state(session, SessionState.SUSPENDED)
         await asyncio.to_thread(demanding.start)
         await await_state(session, SessionState.CONNECTED)
-        # Logged in anew: no node of its own could be written without.
+        # The client has authenticated again: without authentication, it could not write its own node.
         await session.set("/a", b"2")
         assert session.session_id == session_id
         await session.close()
@@ -159,7 +159,9 @@ async def test_a_mismatch_of_sasl_settings_with_the_server_is_reported(tmp_path:
 
 
 async def test_a_login_is_retried_after_the_server_dies() -> None:
-    """It is no wrong password: the session goes on with the next server, or with this one later."""
+    """A lost connection is not a wrong password. The client continues with the next server, or later with the
+    same one.
+    """
     logins = asyncio.Semaphore(0)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -220,7 +222,7 @@ async def test_untrusted_servers_are_rejected(server: SecureZooKeeper, tmp_path:
         assert "(zookeeper.ssl.endpoint.identification.algorithm)" in said
         anywhere = tls(tmp_path, endpoint_identification_algorithm="")
         await (await connect(elsewhere.secure_address, StoreSecurity(None, anywhere))).close()
-        # It needs certificates, of its own authority.
+        # The server requires client certificates, issued by its own authority.
         said = await refused(
             elsewhere.secure_address,
             StoreSecurity(None, tls(tmp_path, keystore_location="", endpoint_identification_algorithm="")),

@@ -1,4 +1,4 @@
-"""A reader that waits by select() over TLS sees what it would see without."""
+"""A TLS stream with select(): it is readable exactly when a plain stream would be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain_select(
 
 
 class Ends:
-    """Both ends of a connection; the server's writes go out at once, each as a record."""
+    """Both ends of a connection. Each write of the server is sent at once, in one TLS record."""
 
     def __init__(self, directory: Path, version: ssl.TLSVersion) -> None:
         ca, keys = directory / "ca.pem", directory / "keys.pem"
@@ -81,7 +81,7 @@ def test_a_stream_is_readable_until_the_whole_tls_record_is_read(ends: Ends) -> 
 
 
 def test_tls_records_without_data_do_not_make_a_stream_readable(ends: Ends) -> None:
-    """In TLS 1.3 the server's tickets are there, before it has said anything."""
+    """In TLS 1.3, the server sends session tickets before any data."""
     assert not ends.readable(0.1)
     ends.server.sendall(b"x")
     assert ends.readable()

@@ -1,4 +1,6 @@
-"""What only the store on ZooKeeper can show: outages, lost connections, expiry, nodes that others read."""
+"""Properties specific to the store on ZooKeeper: outages, lost connections, session expiry, and nodes that
+other clients read.
+"""
 
 import asyncio
 import json
@@ -37,7 +39,7 @@ async def stores(zookeeper: ZooKeeper) -> AsyncIterator[ZooKeeperStores]:
 
 
 async def test_nodes_are_created_as_by_kafka(stores: ZooKeeperStores) -> None:
-    """Another client sees them under the chroot, with null data, open to all, and with the same stat."""
+    """Another client finds the nodes under the chroot, with null data, an open ACL and the same stat."""
     session = await stores.connect()
     await session.ensure("/brokers/ids")
     await session.create("/brokers/ids/1", b"{}", ephemeral=True)
@@ -119,7 +121,7 @@ async def test_a_write_with_a_lost_response_fails_and_a_read_is_retried(tmp_path
     stores = ZooKeeperStores(server, session_timeout_ms=30_000)
     session = await stores.connect()
     await session.create("/a", b"1")
-    # A stopped server takes requests and does not answer.
+    # A stopped server accepts requests and does not respond.
     os.kill(server.pid, signal.SIGSTOP)
     write = asyncio.ensure_future(session.set("/a", b"2"))
     read = asyncio.ensure_future(session.get("/a"))
@@ -129,8 +131,8 @@ async def test_a_write_with_a_lost_response_fails_and_a_read_is_retried(tmp_path
         await asyncio.wait_for(write, 20)
     assert not read.done()
     await asyncio.to_thread(server.start)
-    # An attempt that reaches a server which is not quite up may go unanswered, and is given up after the
-    # session timeout, as genuine clients do.
+    # A server that is still starting may not respond. The client then abandons the attempt after the session
+    # timeout, as ZooKeeper's Java client does.
     data, _ = await asyncio.wait_for(read, 60)
     assert data in (b"1", b"2")
     await stores.close()
@@ -140,7 +142,9 @@ async def test_a_write_with_a_lost_response_fails_and_a_read_is_retried(tmp_path
 async def test_watches_for_changes_missed_while_disconnected_fire_before_reads_return(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
-    """The connection goes through a relay that is cut, while others go on."""
+    """The session connects through a relay. The test cuts the relay while another client continues to
+    write.
+    """
     relay = Relay(zookeeper.port)
     await relay.start()
     writer = await stores.connect()
@@ -183,7 +187,7 @@ async def test_watches_for_changes_missed_while_disconnected_fire_before_reads_r
     }
     assert [set(before) for before in told] == [missed, missed]
     assert len(events) == len(missed)
-    # Those that missed nothing stand, those that told are spent.
+    # Watches without a missed change remain set; fired watches are removed.
     await writer.set("/kept", b"")
     await writer.create("/never")
     await writer.create("/quiet/child")
@@ -318,7 +322,9 @@ def test_a_broker_without_zookeeper_starts_without_kazoo() -> None:
 
 
 class Relay:
-    """Passes connections on to a server on this machine until it is cut; then refuses them until `start`."""
+    """Forwards connections to a server on this machine. After `cut`, it refuses connections until `start` is
+    called.
+    """
 
     def __init__(self, server_port: int) -> None:
         self.port = free_port()

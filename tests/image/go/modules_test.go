@@ -1,4 +1,4 @@
-// Package modules tries Testcontainers' module for Go with this image.
+// Package modules tests Testcontainers' Go module with this image.
 package modules
 
 import (
@@ -25,7 +25,7 @@ func TestProducedIsConsumed(t *testing.T) {
 	}
 	writer := kafka.Writer{Addr: kafka.TCP(brokers...), Topic: "flights", AllowAutoTopicCreation: true, BatchTimeout: time.Millisecond}
 	for {
-		// The first request makes the topic, and this client does not wait for it.
+		// The first request creates the topic, and this client does not wait for the creation.
 		err = writer.WriteMessages(ctx, kafka.Message{Value: []byte("EWR")})
 		if err == nil || ctx.Err() != nil {
 			break

@@ -1,4 +1,4 @@
-// Testcontainers' module for Node with this image: with the ZooKeeper that it starts, and with KRaft.
+// Testcontainers' Node.js module with this image, in its ZooKeeper and KRaft modes.
 const { KafkaContainer } = require("@testcontainers/kafka");
 const { Kafka, logLevel } = require("kafkajs");
 

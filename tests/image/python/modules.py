@@ -1,4 +1,4 @@
-"""Testcontainers' module for Python with this image: with the ZooKeeper that it starts, and with KRaft."""
+"""Testcontainers' Python module with this image, in its ZooKeeper and KRaft modes."""
 
 import os
 
@@ -7,7 +7,7 @@ from testcontainers.community.kafka import KafkaContainer  # type: ignore[import
 
 
 def produced_is_consumed(address: str) -> list[bytes]:
-    """What a consumer reads of three records."""
+    """Produce three records, and return the consumed values."""
     producer = Producer({"bootstrap.servers": address})
     for airport in (b"EWR", b"JFK", b"LGA"):
         producer.produce("flights", airport)

@@ -1,4 +1,4 @@
-"""What the page shows of brokers that real clients use; each view also as JSON."""
+"""Views of the web console for brokers with real clients; each view is also available as JSON."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_settings_are_shown_with_their_source(site: Site) -> None:
     retention = row(settings, name="retention.ms")
     assert (retention["value"], retention["source"]) == ("86400000", "the topic")
     assert row(settings, name="cleanup.policy")["source"] == "default"
-    assert settings[0]["is_set"], "what somebody set comes first"
+    assert settings[0]["is_set"], "explicitly set settings must come first"
     of_broker = site.data("broker", id=1)["settings"]
     assert row(of_broker, name="kafka.compat.http.page.enable")["source"] == "the broker's settings"
     assert row(of_broker, name="ssl.keystore.password")["value"] is None
@@ -232,7 +232,7 @@ def test_the_record_rate_of_a_topic_is_shown(site: Site, broker: KafkaBroker) ->
         told = row(site.rows("topics", "topics"), name="returns")
         return (told["records_per_second"] or 0) > 5
 
-    wait_until(comes, 60, "records per second")
+    wait_until(comes, 60, "the record rate")
     assert row(site.data("overview")["busiest_topics"], name="returns")
 
 

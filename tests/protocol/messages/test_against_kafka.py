@@ -1,4 +1,4 @@
-"""Random messages through Kafka's own classes: their bytes are ours and ours are theirs."""
+"""Random messages encoded and decoded by Kafka's own classes and by ours, with the same bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def oracle(
 
 @pytest.mark.timeout(1800)
 def test_encoded_bytes_match_kafkas(oracle: tuple[str, MessageOracle]) -> None:
-    """Our bytes, read by Kafka, give our values; our values, written by Kafka, give our bytes."""
+    """Kafka decodes our bytes to our values, and encodes our values to our bytes."""
     release, kafka = oracle
     pairs = [
         (definition, OURS[definition.name], version)
@@ -48,7 +48,7 @@ def test_encoded_bytes_match_kafkas(oracle: tuple[str, MessageOracle]) -> None:
 def exchange(
     kafka: MessageOracle, definition: Definition, cls: type[Message], version: int, seed: str
 ) -> list[str]:
-    """What differs for one random message, one line each."""
+    """Return the differences for one random message, one per line."""
     fields = definition.fields_at(version)
     our_version = definition.our_version(version)
     message = as_kafka_holds_it(RandomMessages(seed).message(cls, our_version), fields)

@@ -1,4 +1,4 @@
-"""Random messages through kafka-python's classes: decoded and encoded again, the bytes are the same."""
+"""Random messages decoded and encoded again by kafka-python's classes, with the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.campaign import rounds
 
 
 def kafka_python_classes() -> dict[str, Any]:
-    """kafka-python's message classes by the names of Kafka's definitions."""
+    """Return kafka-python's message classes by the names of Kafka's definitions."""
     for module in pkgutil.walk_packages(kafka.protocol.__path__, "kafka.protocol."):
         if ".old" not in module.name:
             importlib.import_module(module.name)
@@ -52,11 +52,12 @@ def test_kafka_python_reencodes_the_same_bytes(cls: type[Message]) -> None:
         for seed in range(rounds(everyday=5, campaign=200)):
             message = RandomMessages(seed).message(cls, version)
             if isinstance(message, ApiVersionsResponse):
-                message.error_code = 0  # with an error, kafka-python reads version 0 whatever was asked
+                # with an error, kafka-python reads version 0 whatever version was requested
+                message.error_code = 0
             content = encode(message, version)
             try:
                 decoded = theirs.decode(content, version=version)
-                decoded._header = None  # decoding leaves it unset, encoding looks at it
+                decoded._header = None  # decoding leaves it unset, and encoding reads it
                 again = bytes(decoded.encode(version=version))
             except Exception as error:
                 differences.append(f"v{version} seed {seed}: {error!r}")

@@ -1,4 +1,4 @@
-"""Our schemas against the definitions in Kafka's own jars, field by field."""
+"""Our schemas compared, field by field, with the definitions in Kafka's jars."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OUT_OF_SCOPE = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: "streams groups (KIP-1071)",
     ApiKey.STREAMS_GROUP_DESCRIBE: "streams groups (KIP-1071)",
 }
-"""The APIs of the two releases that we have no schema for, and what they belong to."""
+"""APIs of the two releases without a schema in this project, and the features they belong to."""
 
 OURS = {cls.__name__: cls for cls in message_classes()}
 
@@ -63,7 +63,8 @@ def test_each_schema_matches_the_official_definition(release: str, name: str) ->
 
 
 NEWER = {"WriteTxnMarkersRequest": {2}, "WriteTxnMarkersResponse": {2}}
-"""Versions of Kafka 4.2 (KIP-1228), which tests/conformance/test_marker_versions.py compares with it."""
+"""Versions new in Kafka 4.2 (KIP-1228), which tests/conformance/test_marker_versions.py compares with Apache
+Kafka."""
 
 
 def test_versions_are_the_union_of_the_releases() -> None:
@@ -95,7 +96,7 @@ def test_the_comparison_finds_each_kind_of_difference(field: str) -> None:
 
 
 def compare(definition: Definition, cls: type[Message], *, newest: bool) -> list[str]:
-    """What differs, one line each; an older release may lack tagged fields that a newer one added."""
+    """Return the differences, one per line. An older release may lack tagged fields of a newer one."""
     differences = []
     for version in definition.versions.numbers():
         ours = definition.our_version(version)

@@ -1,6 +1,6 @@
-"""The rules of ACLs as one reads them in KIP-11, KIP-290 and KIP-679: every ACL is looked at.
+"""Reference implementation of ACL decisions (KIP-11, KIP-290, KIP-679), which evaluates every ACL.
 
-What `kafka_compat.security.acls.rules` says is held against this.
+Tests compare the decisions of `kafka_compat.security.acls.rules` with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def concerns(acl: Binding, principal: Principal, host: str, operation: Operation
 
 
 def allowed_by(operation: Operation) -> set[Operation]:
-    """The operations of which each, allowed, allows this one."""
+    """The operations whose permission implies `operation`."""
     if operation is Operation.DESCRIBE:
         return {operation, Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
     if operation is Operation.DESCRIBE_CONFIGS:
@@ -88,7 +88,7 @@ def may_any(
 
 
 def covers(denied: Pattern, allowed: Pattern) -> bool:
-    """Whether the one takes everything that the other takes. `*` is covered by itself alone."""
+    """Whether `denied` matches every name that `allowed` matches. False if `allowed` is the wildcard `*`."""
     if allowed.pattern_type is PatternType.LITERAL and allowed.name == "*":
         return False
     if denied.pattern_type is PatternType.PREFIXED:

@@ -1,4 +1,4 @@
-"""The audit log says of each decision who asked for what, from where, and why it was decided so."""
+"""The audit log contains each decision with the principal, host, operation, resource, and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An issuer of a test's own: keys, the tokens that it signs, and the HTTP server where both are fetched."""
+"""A token issuer for tests: signing keys, tokens, and an HTTP server for both."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class SigningKey:
             self.private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def public(self) -> dict[str, Any]:
-        """As a JWK."""
+        """The public key as a JWK."""
         kind: Any = ECAlgorithm if self.algorithm.startswith("ES") else RSAAlgorithm
         found = dict(kind.to_jwk(self.private.public_key(), as_dict=True))
         found.pop("key_ops", None)
         return found | {"use": "sig"} | ({"kid": self.kid} if self.kid is not None else {})
 
     def sign(self, claims: dict[str, Any], **header: Any) -> str:
-        """A token; `header` goes beside its algorithm and kid."""
+        """Return a signed token. `header` is added to the algorithm and the kid."""
         headers = ({"kid": self.kid} if self.kid is not None else {}) | header
         return jwt.encode(claims, self.private, self.algorithm, headers=headers)
 
 
 def claims(name: str = "alice", lifetime_s: float = 3600, **others: Any) -> dict[str, Any]:
-    """What a good token says."""
+    """The claims of a valid token."""
     now_s = int(time.time())
     return {"sub": name, "iat": now_s, "exp": now_s + int(lifetime_s)} | others
 
 
 def part(content: Any) -> str:
-    """A part of a token: JSON, or bytes as they are, in base64url."""
+    """Encode a part of a token in base64url: bytes unchanged, other values as JSON."""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
@@ -68,13 +68,13 @@ class Issuer:
         self.keys = list(keys)
         self.keys_answer: Callable[[], tuple[int, bytes] | None] = lambda: (200, key_set(*self.keys))
         self.location: str | None = None
-        """Whereto it redirects, if it does."""
+        """Value of the Location header, if set."""
         self.keys_asked = 0
         self.token_requests: list[tuple[str, dict[str, list[str]]]] = []
-        """Authorization header and form of each."""
+        """The Authorization header and the form of each request."""
         self.lifetime_s = 3600.0
         self.other = SigningKey(self.keys[0].kid if self.keys else None)
-        """A key that is not its own, under the first one's name."""
+        """A key outside the key set, with the kid of its first key."""
         self.release = threading.Event()
         outer = self
 
@@ -125,7 +125,7 @@ class Issuer:
         return f"{self.base}/token"
 
     def token_url_of(self, name: str, *, forged: bool = False) -> str:
-        """Where tokens of that user are given; forged ones are signed by `other`."""
+        """The token endpoint for a user. Forged tokens are signed with `other`."""
         return f"{self.token_url}/{name}{'/forged' if forged else ''}"
 
     def __enter__(self) -> Self:

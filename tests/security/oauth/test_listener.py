@@ -1,4 +1,4 @@
-"""Listeners with OAUTHBEARER: real clients, and what each gets that proves nothing, as of genuine Kafka."""
+"""OAUTHBEARER listeners serve real clients with valid tokens, and reject others as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MODULE = f"{PACKAGE}OAuthBearerLoginModule required"
 
 
 class _Place(NamedTuple):
-    """A broker with a listener for OAUTHBEARER at `port`."""
+    """A broker with an OAUTHBEARER listener on `port`."""
 
     server: Server
     port: int
@@ -44,7 +44,7 @@ class _Place(NamedTuple):
 
 
 def _settings(handler: str, others: Mapping[str, str]) -> tuple[int, int, dict[str, str]]:
-    """The port of PLAINTEXT, that of SASL_PLAINTEXT, and settings."""
+    """The PLAINTEXT port, the SASL_PLAINTEXT port, and the settings."""
     open_port, port = free_port(), free_port()
     return (
         open_port,
@@ -89,7 +89,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def places(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[_Place]]:
-    """This broker, and genuine Kafka, with the same settings."""
+    """Our broker and Apache Kafka, with the same settings."""
     directory = tmp_path_factory.mktemp("oauth")
     ours = _ours(directory / "ours", SECURED, _secured(issuer))
     open_port, port, settings = _settings(SECURED, _secured(issuer))
@@ -205,7 +205,8 @@ def _with_aiokafka(place: _Place, token: str) -> str:
         )
         try:
             await producer.start()
-            # It takes the answer to a refused token for success, and an error for metadata without brokers.
+            # aiokafka takes the response to a rejected token for success, and the failed metadata request for
+            # an empty broker list.
             return "served" if producer.client.cluster.brokers() else "NoBrokersAvailable"
         except Exception as error:
             return type(error).__name__
@@ -269,7 +270,7 @@ def test_new_keys_are_fetched_only_when_a_key_is_missing(tmp_path: Path) -> None
             wait_until(
                 lambda: login(place.port, "OAUTHBEARER", [_message(_token(key=new))])[-1] == "served",
                 10,
-                "k2",
+                "a token signed with the new key is accepted",
             )
             begun_s, asked = time.monotonic(), issuer.keys_asked
             for number in itertools.count():
@@ -295,22 +296,22 @@ def test_keys_are_kept_when_a_fetch_fails(tmp_path: Path) -> None:
             asked = issuer.keys_asked
             with Bystander(place.server.port, place.server.pid) as bystander:
                 issuer.keys_answer = lambda: next(answers)
-                wait_until(lambda: issuer.keys_asked >= asked + 5, 20, "questions for keys")
+                wait_until(lambda: issuer.keys_asked >= asked + 5, 20, "five requests for keys")
                 for kind in ("good", "400 KB", "none"):
                     seen = login(place.port, "OAUTHBEARER", _TOKENS[kind]())
                     assert (seen[-1] == "served") == (kind != "none")
                 login(place.port, "OAUTHBEARER", [_message(f"{part(b'[' * 8000)}.{'e' * 400_000}.x")])
-            # A token of 400 KB takes 20 ms of a processor of ours.
+            # A 400 KB token takes about 20 ms of CPU time.
             assert bystander.worst_ms < campaign.rounds(100, 50)
             begun_s = time.monotonic()
             assert place.server.stop() == 0
-            assert time.monotonic() - begun_s < 5, "an issuer that hangs does not keep the broker from ending"
+            assert time.monotonic() - begun_s < 5, "an unresponsive issuer delays the shutdown"
         finally:
             place.server.stop()
 
 
 def _refusal(directory: Path, handler: str, others: Mapping[str, str]) -> str:
-    """Why the broker does not start."""
+    """Start a broker with invalid settings, and return its log."""
     place = _ours(directory, handler, others)
     try:
         with pytest.raises(ProcessFailed):

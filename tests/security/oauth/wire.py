@@ -1,4 +1,4 @@
-"""A client that speaks SASL byte by byte."""
+"""A SASL client that sends raw frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT_S = 20
 
 
 class Wire:
-    """One connection; a context manager that closes it. EOFError when the broker has closed it."""
+    """One connection, as a context manager. Methods raise EOFError if the broker has closed it."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), _TIMEOUT_S)
@@ -50,11 +50,11 @@ class Wire:
         return answer
 
     def send(self, content: bytes) -> None:
-        """Send a frame as it is."""
+        """Send a frame without a Kafka header."""
         self._socket.sendall(struct.pack(">i", len(content)) + content)
 
     def frame(self, content: bytes) -> bytes:
-        """Send a frame as it is; the frame that answers it."""
+        """Send a frame without a Kafka header, and return the response frame."""
         self.send(content)
         try:
             size = self._stream.read(4)
@@ -70,8 +70,8 @@ class Wire:
 
 
 def login(port: int, mechanism: str, tokens: Sequence[bytes]) -> list[object]:
-    """What each token gets: (code, message, answer, whether the session ends), and at last whether the broker
-    serves the connection.
+    """Authenticate with tokens. For each token, return (error code, error message, auth bytes, whether the
+    session expires). The last item is "served" or "closed".
     """
     seen: list[object] = []
     with Wire(port) as wire:

@@ -1,4 +1,4 @@
-"""The exchange of one connection: what may come when, who comes out, and how long that holds."""
+"""The SASL state of one connection: order of requests, principal, session lifetime, and reauthentication."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD, WRONG, OTHER = b"\0alice\0secret", b"\0alice\0wrong", b"\0bob\0b"
 
 
 class World:
-    """An exchange with PLAIN and a mechanism whose proof expires, and its clocks."""
+    """An exchange with PLAIN and with a mechanism whose credentials expire, and its clocks."""
 
     def __init__(self, session_max_ms: int = 0, expires_ms: int | None = None) -> None:
         self.now_ms = 1_000_000
@@ -113,7 +113,7 @@ def test_reauthentication_starts_a_new_session() -> None:
 
 def test_reauthentication_requires_a_session_and_is_limited_to_once_a_second() -> None:
     world = World(session_max_ms=5000)
-    assert not world.exchange.begin_again(), "there is nothing to repeat yet"
+    assert not world.exchange.begin_again(), "reauthentication began without a session"
     world.log_in()
     assert world.exchange.begin_again()
     world.log_in()

@@ -1,4 +1,4 @@
-"""SCRAM: both sides together for any name and password, and a server that nobody can talk round."""
+"""SCRAM logins succeed only with the correct password, and reject modified messages on both sides."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_messages_match_the_example_in_the_rfc() -> None:
     server = Scram("SCRAM-SHA-256", lambda name, by_token: Found(credential, ALICE))
     answer = _first(server, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert answer["s"] == "W22ZaJ0SNY7soEsUEjb6gQ==" and answer["i"] == "4096"
-    # The server's part of the nonce is the RFC's, too.
+    # Replace the server's part of the nonce with that of the RFC.
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     server._said = server._said.replace(answer["r"], nonce)
     server._nonce = nonce
@@ -66,7 +66,7 @@ def test_messages_match_the_example_in_the_rfc() -> None:
 
 
 def test_unknown_users_are_indistinguishable() -> None:
-    """A name that does not exist gets an answer of the same form, the same at each try, and one refusal."""
+    """An unknown user gets a challenge of the same form, a stable salt, and the same error."""
     answers = []
     for _ in range(2):
         server, client = _server("SCRAM-SHA-256"), ScramClient("SCRAM-SHA-256", "mallory", "secret")
@@ -97,7 +97,7 @@ def test_unknown_users_are_indistinguishable() -> None:
     ],
 )
 def test_a_modified_final_message_is_rejected(change: object) -> None:
-    """CVE-2024-56128 was a nonce of which only the end counted."""
+    """CVE-2024-56128: the server verified only the end of the nonce."""
     assert callable(change)
     server, client = _server("SCRAM-SHA-256"), ScramClient("SCRAM-SHA-256", "alice", "secret")
     challenge = server.evaluate(client.first())
@@ -131,7 +131,7 @@ def test_an_invalid_first_message_is_rejected(first: str) -> None:
 
 
 def test_an_authorization_id_of_another_user_is_rejected() -> None:
-    """CVE-2017-12610."""
+    """CVE-2017-12610: the server accepted a different user's authorization id."""
     with pytest.raises(Refused, match="different from username") as refused:
         _server("SCRAM-SHA-256").evaluate(b"n,a=admin,n=alice,r=abc")
     assert refused.value.client_message is not None
@@ -148,7 +148,7 @@ def test_a_credential_with_too_few_iterations_is_rejected() -> None:
     ["", "r=other,s=YQ==,i=4096", "r={},s=YQ==,i=4096", "r={}x,s=YQ==,i=1", "r={}x,s=YQ==,i=99999"],
 )
 def test_a_client_rejects_invalid_server_messages(challenge: str) -> None:
-    """One that asks for one iteration would get what the password can be guessed from."""
+    """With a single iteration, the server could guess the password from the client's proof."""
     client = ScramClient("SCRAM-SHA-256", "alice", "secret")
     nonce = client.first().decode().split("r=")[1]
     with pytest.raises(Untrusted):

@@ -1,4 +1,4 @@
-"""The brokers of the tests about delegation tokens; see world.py."""
+"""The fixture `world`: the brokers for the delegation token tests; see world.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         beside = our_broker(directory / "beside", together, authority=authority)
         for place in (ours, genuine, beside):
             stack.callback(place.server.stop)
-        # Genuine Kafka takes users as the controller alone, and the first to come is it.
+        # Apache Kafka accepts new users only as the controller, so it must be its cluster's first broker.
         ours.server.launch()
         genuine.server.start()
         beside.server.launch()

@@ -1,5 +1,5 @@
-"""What an authorizer is asked about delegation tokens, and what its answers do. Who owns a token, requested
-it or may renew it needs nobody's leave to see it."""
+"""Creating and describing delegation tokens of other users needs the authorizer's permission. The owner, the
+requester, and renewers of a token may describe it without permission."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Asked = tuple[str, Operation, ResourceType, str]
 
 
 class Rules:
-    """An authorizer that allows what is in `allowed`, and notes what it is asked."""
+    """An authorizer that allows the operations in `allowed`, and records its calls."""
 
     def __init__(self) -> None:
         self.allowed: set[Asked] = set()
@@ -57,13 +57,13 @@ class Rules:
         return True
 
     def questions(self) -> list[Asked]:
-        """Since the last time."""
+        """Return and clear the recorded calls."""
         asked, self.asked = self.asked, []
         return asked
 
 
 class Room(NamedTuple):
-    """A broker in this process, and its authorizer."""
+    """A broker in the test process, and its authorizer."""
 
     place: Place
     rules: Rules
@@ -84,7 +84,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
 
 
 async def as_user(room: Room, name: str) -> Login:
-    """Logged in as soon as the broker knows the user."""
+    """Wait until the broker has the credentials of all users, and log in."""
     await until(lambda: asyncio.to_thread(room.place.knows_users))
     assert name in PASSWORDS
     return await asyncio.to_thread(room.place.login, name)

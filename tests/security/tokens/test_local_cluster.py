@@ -1,4 +1,4 @@
-"""Delegation tokens on several brokers of one command, in one process and in several."""
+"""Delegation tokens are valid on all brokers of `serve --brokers` and `serve --processes`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 3
 
 @pytest.fixture(params=["--brokers", "--processes"])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[KafkaCompatBroker, list[Place]]]:
-    """The command, and its brokers."""
+    """The command, and the brokers that it runs."""
     plain, sasl = adjacent_ports(COUNT), adjacent_ports(COUNT)
     arguments = [request.param, str(COUNT)]
     command = KafkaCompatBroker(tmp_path / "all", settings(plain, sasl), port=plain, arguments=arguments)
@@ -27,7 +27,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Kaf
     command.start()
     found = [Place(Server(tmp_path / str(n), port=plain + n), sasl + n) for n in range(COUNT)]
     for place in found:
-        wait_until(partial(_serves, place), 30, "the broker serves")
+        wait_until(partial(_serves, place), 30, "the broker responds")
     found[0].make_users()
     yield command, found
     command.stop()
@@ -57,9 +57,9 @@ def test_a_token_is_valid_on_all_brokers_even_after_a_kill(
         for token in (kept, ended):
             for place in brokers:
                 known = partial(_knows, place, token["token_id"], token["hmac"])
-                wait_until(known, 20, "it is known")
+                wait_until(known, 20, "the token is valid")
         assert expire(last, ended["hmac"])["error_code"] == 0
     command.restart(kill=True)
     for place in brokers:
-        wait_until(partial(_knows, place, kept["token_id"], kept["hmac"]), 30, "it is known")
+        wait_until(partial(_knows, place, kept["token_id"], kept["hmac"]), 30, "the token is valid")
         assert not _knows(place, ended["token_id"], ended["hmac"])

@@ -1,5 +1,5 @@
-"""Kafka's own tool for delegation tokens, and Java clients that log in by what it made: on our broker as on
-genuine Kafka 3.9.1."""
+"""Kafka's delegation token tool, and Java clients that log in with its tokens, work on our broker as on
+Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tools() -> Iterator[JavaTools]:
 
 
 class Client:
-    """Kafka's tools as a user, or the holder of a token, uses them with one broker."""
+    """Runs Kafka's tools on one broker as a user or as a token holder."""
 
     def __init__(self, tools: JavaTools, place: Place, file: Path, name: str, password: str) -> None:
         self._tools = tools
@@ -52,7 +52,7 @@ class Client:
 
 
 def _neutral(printed: Printed) -> tuple[int, str, str]:
-    """What it printed, without ids, secrets and times, what the client logs, and places in Java's sources."""
+    """The exit code, output and error, without ids, secrets, times, client log lines, and stack traces."""
     error = next((line for line in printed.err.splitlines() if not line.startswith("[")), "")
     return printed.code, _BY_CHANCE.sub("(x)", printed.out), _BY_CHANCE.sub("(x)", error)
 
@@ -66,9 +66,9 @@ def _may_log_in(place: Place, token: re.Match[str]) -> bool:
 
 
 def _everything(tools: JavaTools, places: Sequence[Place], directory: Path) -> list[tuple[int, str, str]]:
-    """What alice and the holder of her token do with the tools, and what these print.
+    """Run the tools as alice and as the holder of her token, and return their output.
 
-    The tools ask whichever of a cluster's brokers they like.
+    The tools may send requests to any broker of a cluster, so wait until all brokers accept a token.
     """
     place = places[0]
     printed: list[Printed] = []
@@ -85,7 +85,7 @@ def _everything(tools: JavaTools, places: Sequence[Place], directory: Path) -> l
     assert token is not None, made.err
     for each in (others, token):
         for at in places:
-            wait_until(partial(_may_log_in, at, each), 20, "the broker knows the token", 0.05)
+            wait_until(partial(_may_log_in, at, each), 20, "the token is valid on the broker", 0.05)
 
     holder = Client(tools, place, directory / "holder", token["id"], token["hmac"])
     topic = "by-token"
@@ -108,7 +108,7 @@ def _everything(tools: JavaTools, places: Sequence[Place], directory: Path) -> l
     printed.append(alice.tokens("--describe", "--owner-principal", "User:carol"))
     printed.append(bob.tokens("--expire", "--expiry-time-period", "-1", "--hmac", others["hmac"]))
     printed.append(alice.tokens("--expire", "--expiry-time-period", "-1", *by_secret))
-    wait_until(lambda: not any(_may_log_in(at, token) for at in places), 20, "the token is gone everywhere")
+    wait_until(lambda: not any(_may_log_in(at, token) for at in places), 20, "the token is deleted")
     printed.append(alice.tokens("--renew", "--renew-time-period", "-1", *by_secret))
     refused = holder.run("kafka-topics", "--list")
     assert "Authentication failed" in refused.out + refused.err
@@ -127,8 +127,9 @@ def test_kafkas_delegation_token_tool_and_java_clients_work(
 
 
 def test_a_java_client_stays_connected_while_its_token_is_renewed(tools: JavaTools, tmp_path: Path) -> None:
-    """It logs in again by itself before its session ends (KIP-368); without retries a connection that is
-    closed would cost records."""
+    """The client reauthenticates before its session expires (KIP-368). Because retries are disabled, a closed
+    connection would lose records.
+    """
     place = our_broker(tmp_path / "ours", {"delegation.token.expiry.time.ms": "3000"})
     place.server.start()
     try:

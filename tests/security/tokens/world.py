@@ -1,4 +1,4 @@
-"""Brokers with a listener that asks for SCRAM, users who log in there, and a secret key for tokens."""
+"""Brokers for the delegation token tests: with a SCRAM listener, users, and a secret key."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SALT = b"salt"
 
 
 class Place:
-    """One broker: `plain` is its address without authentication, `sasl` that with, `tls` that of its listener
-    that asks for no certificate and takes one.
+    """One broker, and the addresses of its listeners: `plain` without authentication, `sasl` with SCRAM, and
+    `tls` with an optional client certificate.
     """
 
     def __init__(self, server: Server, sasl_port: int, tls_port: int = 0) -> None:
@@ -36,7 +36,7 @@ class Place:
         return log_in(self.sasl, user, PASSWORDS[user])
 
     def knows_users(self) -> bool:
-        """Whether everybody can log in."""
+        """Whether all users can log in."""
         try:
             for user in PASSWORDS:
                 self.login(user).connection.close()
@@ -45,7 +45,7 @@ class Place:
         return True
 
     def make_users(self) -> None:
-        """Store their credentials; brokers hear of them soon."""
+        """Store the credentials of all users. Brokers receive them asynchronously; see `knows_users`."""
         upsertions: list[Plain] = []
         for name, password in PASSWORDS.items():
             for number, digest in ((1, "sha256"), (2, "sha512")):
@@ -66,7 +66,7 @@ class Place:
 
 
 def settings(port: int, sasl_port: int, key: str | None = KEY) -> dict[str, str]:
-    """Those of a broker of either kind."""
+    """Settings for both kinds of broker."""
     found = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CLIENT://127.0.0.1:{sasl_port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENT:SASL_PLAINTEXT",
@@ -86,8 +86,8 @@ def our_broker(
     key: str | None = KEY,
     authority: Authority | None = None,
 ) -> Place:
-    """One of ours, not started; with zookeeper.connect among the overrides one of a cluster. Only with an
-    authority it has a TLS listener.
+    """Create our broker without starting it. It is standalone unless `overrides` contains zookeeper.connect,
+    and has a TLS listener only if `authority` is given.
     """
     port, sasl_port, tls_port = free_port(), free_port(), free_port()
     known = _with_tls(settings(port, sasl_port, key), tls_port, authority) | dict(overrides or {})
@@ -100,7 +100,7 @@ def genuine_broker(
     overrides: Mapping[str, str] | None = None,
     authority: Authority | None = None,
 ) -> Place:
-    """Genuine Kafka 3.9.1, not started; without a ZooKeeper of its own."""
+    """Create an Apache Kafka 3.9.1 broker without starting it. By default it runs its own ZooKeeper."""
     port, sasl_port, tls_port = free_port(), free_port(), free_port()
     known = _with_tls(settings(port, sasl_port), tls_port, authority) | dict(overrides or {})
     return Place(GenuineKafka(directory, known, port=port, zookeeper=zookeeper), sasl_port, tls_port)
@@ -121,7 +121,7 @@ def _with_tls(known: dict[str, str], port: int, authority: Authority | None) -> 
 
 
 def create(login: Login, request: Plain | None = None, version: int = 3) -> Plain:
-    """CreateDelegationToken; what is not given is for the client itself, without renewers, for long."""
+    """Send CreateDelegationToken. By default, the client owns the token, and no others may renew it."""
     given = {"owner_principal_type": None, "owner_principal_name": None, "max_lifetime_ms": -1}
     return login.connection.ask(
         ApiKey.CREATE_DELEGATION_TOKEN, version, given | {"renewers": []} | (request or {})
@@ -139,7 +139,7 @@ def expire(login: Login, secret: bytes, period_ms: int = -1) -> Plain:
 
 
 def described(login: Login, *owners: str) -> list[Plain]:
-    """The tokens that the client sees of those users; of everybody without any."""
+    """The visible tokens of `owners`, or of all users without `owners`."""
     wanted = [{"principal_type": "User", "principal_name": name} for name in owners]
     answer = login.connection.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, {"owners": wanted or None})
     assert answer["error_code"] == 0
@@ -148,8 +148,9 @@ def described(login: Login, *owners: str) -> list[Plain]:
 
 
 class World(NamedTuple):
-    """`ours` is alone; `beside` is ours, too, on the ZooKeeper of `genuine`, whose address is `zookeeper`.
-    `authority` is whom the first two trust over TLS.
+    """`ours` is standalone. `genuine` is Apache Kafka. `beside` is our broker in the cluster of `genuine`.
+
+    `zookeeper` is the address of that cluster's ZooKeeper. `authority` issued the TLS certificates.
     """
 
     ours: Place

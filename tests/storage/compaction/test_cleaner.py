@@ -1,5 +1,5 @@
-"""Compaction of a log: the last value of each key stays, offsets never change, tombstones and markers go when
-they are due.
+"""Compaction of a log: it keeps the last value of each key, preserves offsets, and deletes tombstones and
+transaction markers once they are due.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def put(
     transactional: bool = False,
     codec: CompressionType = CompressionType.NONE,
 ) -> None:
-    """Append one batch; `producer` is an id and the sequence of the first record."""
+    """Append one batch. `producer` is the producer id and the sequence number of the first record."""
     producer_id, sequence = producer or (-1, -1)
     batch = build_batch(
         [Record(timestamp=START_MS, key=key, value=value) for key, value in pairs],
@@ -149,7 +149,7 @@ def test_a_delete_horizon_changes_the_base_timestamp_but_not_record_timestamps(h
     assert [record.timestamp for record in records(log)] == [START_MS, START_MS]
     clean_all(log, START_MS + 500)
     ((header, _),) = batches(log)
-    assert header.delete_horizon_ms == DUE_MS, "the time counts from the first cleaning"
+    assert header.delete_horizon_ms == DUE_MS, "the delete horizon must be set by the first cleaning"
 
 
 def test_the_last_batch_of_each_producer_is_kept_even_if_empty(harness: Harness) -> None:
@@ -166,13 +166,13 @@ def test_the_last_batch_of_each_producer_is_kept_even_if_empty(harness: Harness)
         (7, 1, 2, 2),
         (8, 3, 3, 0),
     ]
-    # A recovery finds the sequences in what is left, also without the snapshots.
+    # Recovery rebuilds the sequence numbers from the remaining batches, even without snapshots.
     for snapshot in Path(log.directory).glob("*.snapshot"):
         snapshot.unlink()
     harness.crash()
     log = harness.log()
     assert log.producers.entries[7].last_sequence == 2
-    # When the producer has gone on, the empty batch goes.
+    # The empty batch is deleted once the producer has written a later one.
     put(log, (b"k", b"6"), producer=(7, 3))
     log.roll(START_MS)
     clean_all(log, START_MS)
@@ -213,7 +213,7 @@ def test_the_cleaner_stops_before_an_open_transaction(harness: Harness) -> None:
 
 @pytest.mark.parametrize("flags_max", [1, cleaner.FLAGS_MAX])
 def test_records_without_a_key_are_deleted(tmp_path: Path, flags_max: int) -> None:
-    # Such records are from before the topic was compacted.
+    # A log contains such records if the topic was not compacted when they were written.
     harness = Harness(tmp_path, config=config(cleanup_policy=frozenset({"delete"})))
     log = harness.log()
     put(log, (None, b"0"), (b"a", b"1"), (None, None), (b"b", None))
@@ -239,7 +239,7 @@ def test_min_and_max_compaction_lag_determine_when_a_log_is_cleaned(harness: Har
     log.update_config(config(max_compaction_lag_ms=100, min_cleanable_dirty_ratio=1.0))
     assert not log_cleaning.is_due(log, log_cleaning.find_dirty_part(log, None, 2, START_MS + 100))
     assert log_cleaning.is_due(log, log_cleaning.find_dirty_part(log, None, 2, START_MS + 101))
-    # The active segment is rolled for it, long before segment.ms.
+    # The maximum compaction lag rolls the active segment, long before segment.ms does.
     harness.clock.ms = START_MS + 102
     assert log.roll_if_due(START_MS + 102)
 
@@ -345,8 +345,6 @@ def test_segments_are_grouped_within_all_limits() -> None:
     assert grouped(source(0, 5, 1), source(5, 2**31 + 2, 1)) == [[0], [5]]
 
 
-# --- properties
-
 KEYS = st.sampled_from([b"a", b"b", b"c", b"", b"a key beyond the 32 bytes that are kept as they are"])
 ROWS = st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=5)), min_size=1, max_size=4)
 PLAIN = st.tuples(st.just("plain"), ROWS, st.sampled_from([0, 1, 2]))
@@ -358,7 +356,7 @@ HISTORIES = st.lists(PLAIN | TXN | ROLL, min_size=1, max_size=25)
 def _write(
     log: Log, history: list[tuple[str, list[Pair], int]], codec: CompressionType
 ) -> list[tuple[int, bytes, bytes | None]]:
-    """Write all of it; the committed (offset, key, value)."""
+    """Append all records, and return the committed ones as (offset, key, value)."""
     committed = []
     sequences = {1: 0, 2: 0, 9: 0}
     for kind, rows, number in history:
@@ -408,7 +406,7 @@ def test_the_last_value_of_each_key_keeps_its_offset(
         clean_all(log, START_MS)
         settled = list(batches(log))
         clean_all(log, START_MS)
-        assert list(batches(log)) == settled, "a cleaning finds something in a clean log"
+        assert list(batches(log)) == settled, "found dirty bytes in a clean log"
 
         clean_all(log, DUE_MS, dedupe_buffer_bytes=dedupe_buffer_bytes)
         assert shown(log) == sorted(row for row in last.values() if row[2] is not None)

@@ -1,4 +1,6 @@
-"""The power goes in the middle of a cleaning or its swap, on a disk that loses whatever POSIX lets it."""
+"""Power loss during a cleaning or the swap of its segments, on a simulated disk that loses all data that
+POSIX allows it to lose.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ KEYS = 12
 
 
 class World:
-    """One compacted log on a simulated disk, and what must be found in it whatever happens."""
+    """A compacted log on a simulated disk, and the records that must survive every crash."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -37,7 +39,7 @@ class World:
             file_delete_delay_ms=0,
         )
         self.stored: dict[int, tuple[bytes, bytes]] = {}
-        """All that was ever committed, by offset."""
+        """Every record ever committed, by offset."""
         self.sequence = 0
 
     def now_ms(self) -> int:
@@ -95,14 +97,16 @@ class World:
                 assert self.stored[record.offset] == (record.key, record.value)
                 found[record.key] = record.offset
             else:
-                assert any(first <= record.offset for first in aborted), "an aborted record looks committed"
+                assert any(first <= record.offset for first in aborted), (
+                    "an aborted record is no longer marked as aborted"
+                )
         assert found == {key: offset for key, (offset, _) in last.items()}
         entry = log.producers.entries.get(7)
         assert entry is None or entry.last_sequence == self.sequence - 1
 
 
 def crash_in_mid_clean(seed: int) -> int:
-    """Crash at random steps of one disk's life; how often."""
+    """Crash at random I/O steps of repeated cleanings, and return the number of crashes."""
     world = World(seed)
     crashes = 0
     log = world.open()
@@ -110,7 +114,7 @@ def crash_in_mid_clean(seed: int) -> int:
         world.write(log)
         end_offset = log.log_end_offset
         for attempt in range(1, 1_000):
-            # Later and later, so that it gets through at last.
+            # Allow more steps before each crash, so that the cleaning eventually completes.
             world.disk.crash_at = world.disk.steps + world.random.randint(1, 80 * attempt)
             try:
                 reached = clean(log, world.dirs.clean_offsets.get(("t", 0)), START_MS, filesystem=world.disk)

@@ -1,4 +1,4 @@
-"""The map of a cleaning: within its memory, and no different from a plain dictionary."""
+"""The cleaner's offset map: it stays within its memory limit and returns the same results as a dictionary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def key_at(offset: int) -> bytes:
 
 
 def fill(offset_map: OffsetMap | _Dictionary) -> int:
-    """Put batches of keys until there is no room for another; how many keys there are."""
+    """Put batches of keys until the map is full, and return the number of keys."""
     for start in range(0, 1 << 30, BATCH):
         offsets = range(start, start + BATCH)
         keys = [key_at(offset) for offset in offsets]
@@ -29,7 +29,7 @@ def fill(offset_map: OffsetMap | _Dictionary) -> int:
                 return offset_map.latest_offset + 1
         elif (count := offset_map.put(keys, offsets)) < BATCH:
             return start + count
-    raise AssertionError("there is room for everything")
+    raise AssertionError("the map never became full")
 
 
 def test_a_dictionary_stays_within_its_memory_limit() -> None:
@@ -56,7 +56,7 @@ def test_the_offset_map_holds_as_many_keys_as_in_genuine_kafka_without_losing_an
     assert LIMIT_BYTES / 24 * 0.75 < keys <= LIMIT_BYTES / 24 * 0.9
     assert [offset_map.get(key_at(offset)) for offset in range(keys)] == list(range(keys))
     assert offset_map.get(key_at(keys)) is None
-    # A key that is there already needs no room.
+    # A key that is already in the map needs no extra slot.
     assert offset_map.put([key_at(0)], [keys])
     assert offset_map.get(key_at(0)) == keys
     assert offset_map.flags(0, keys + 1) == b"\0" + b"\1" * keys

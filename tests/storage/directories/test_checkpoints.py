@@ -1,4 +1,4 @@
-"""Kafka's text files, byte by byte where it matters to genuine Kafka."""
+"""The format of checkpoint files and meta.properties, which must be readable by Apache Kafka."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 def test_offset_checkpoint_has_kafkas_format() -> None:
     offsets = {("b", 0): 7, ("a", 10): 0, ("a", 9): 12345678901}
     content = checkpoints.encode_offsets(offsets)
-    assert content == b"0\n3\nb 0 7\na 10 0\na 9 12345678901\n", "in no order, as Kafka's"
+    assert content == b"0\n3\nb 0 7\na 10 0\na 9 12345678901\n", (
+        "entries may be in any order, as in Apache Kafka's files"
+    )
     assert checkpoints.decode_offsets(content) == offsets
     assert checkpoints.decode_offsets(b"0\n0\n") == {}
-    assert checkpoints.decode_offsets(b"") == {}, "Kafka makes the file empty at its start"
+    assert checkpoints.decode_offsets(b"") == {}, "Apache Kafka creates an empty file at startup"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The worker of a log directory: order, urgent jobs, what is handed back."""
+"""The worker of a log directory: job order, urgent jobs, and delivery of results to the event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.storage.directories.directory_worker import InlineWorker, Thre
 
 
 class Loop:
-    """Takes what is handed back, as an event loop does, and runs it here."""
+    """Stand-in for the event loop: queues the callbacks and runs them on request."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()

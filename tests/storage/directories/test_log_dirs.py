@@ -1,4 +1,4 @@
-"""Several log directories: whose they are, what a start finds, and what a stop leaves."""
+"""Several log directories: ownership, loading at startup, and files written at shutdown."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_interrupted_deletions_and_cleanings_are_completed(tmp_path: Path) -> No
     folder = tmp_path / "t-0"
     (folder / f"{5:020d}.log.deleted").write_bytes(b"x")
     (folder / f"{40:020d}.log.cleaned").write_bytes(b"x")
-    # A cleaner had merged the first two segments and was about to take the old ones away.
+    # The cleaner had merged the first two segments and not yet deleted the originals.
     merged = (folder / LOG).read_bytes() + (folder / f"{20:020d}.log").read_bytes()
     (folder / f"{0:020d}.log.swap").write_bytes(merged)
     (tmp_path / "gone-0.0123456789abcdef0123456789abcdef-delete").mkdir()
@@ -188,7 +188,7 @@ def test_the_directory_of_a_new_log_is_chosen_without_scanning_all_logs(tmp_path
 
     class Unlisted(dict[TopicPartition, Log]):
         def __iter__(self) -> Iterator[TopicPartition]:
-            raise AssertionError("all logs are looked at")
+            raise AssertionError("every log must be examined")
 
         items = values = keys = __iter__  # type: ignore[assignment]
 
@@ -258,7 +258,7 @@ def test_syncs_and_renames_are_performed_by_the_worker(tmp_path: Path) -> None:
 
 
 def _stepped(*directories: Path, filesystem: RealFilesystem | None = None) -> tuple[Harness, SteppedWorker]:
-    """Log directories with one worker, which does nothing before the test steps it."""
+    """Return log directories with a worker that runs only when the test steps it."""
     harness, worker = Harness(*directories, filesystem=filesystem), SteppedWorker()
     harness.dirs.close()
     harness.new_worker = lambda path: worker
@@ -313,6 +313,32 @@ def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, 
     dirs.tick(harness.clock.ms + 100_000)
     worker.drain()
     assert not [path for path in Path(other).iterdir() if path.name.startswith("t-0")]
+    dirs.close()
+
+
+def test_a_log_moves_back_once_its_old_directory_is_removed(tmp_path: Path) -> None:
+    key = ("t", 0)
+    harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
+    dirs, first = harness.dirs, harness.log()
+    append(first, batch(10))
+    there = next(path for path in harness.directories if path != first.disk.path)
+    placed: list[Exception | None] = []
+    append(dirs.moves.begin(key, there), batch(10))
+    dirs.moves.place(key, placed.append)
+    worker.drain()
+    dirs.moves.finish(key)
+    append(dirs.moves.begin(key, first.disk.path), batch(10))
+    dirs.moves.place(key, placed.append)
+    assert Path(first.directory).exists() and placed == [None]
+    worker.drain()
+    assert placed == [None, None] and dirs.moves.is_placed(key)
+    assert dirs.moves.finish(key).directory == first.directory
+    dirs.delete(*key)
+    assert not dirs.is_ready(key)
+    told: list[Exception | None] = []
+    dirs.when_ready(key, told.append)
+    worker.drain()
+    assert told == [None] and dirs.is_ready(key)
     dirs.close()
 
 
@@ -398,7 +424,7 @@ def test_a_deleted_topic_disappears_at_once_and_its_files_after_the_delay(tmp_pa
     assert not (tmp_path / "t-0").exists()
     assert part is not None
     assert len(part.read()) == part.size_bytes
-    # One of the same name starts from nothing, also after a crash.
+    # A new topic with the same name starts empty, also after a crash.
     other = UUID(int=5)
     assert harness.dirs.create("t", 0, other).log_end_offset == 0
     harness.crash()

@@ -1,4 +1,4 @@
-"""A start opens no folder that is as a clean stop left it, and every one that is not."""
+"""Startup skips the log directories that are unchanged since a clean shutdown, and opens all others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONS = 50
 
 
 class WatchedFilesystem(RealFilesystem):
-    """Notes which folders and files of logs are opened, read or listed."""
+    """Records the paths of log files and directories that are opened, read or listed."""
 
     def __init__(self) -> None:
         self.opened: list[str] = []
@@ -48,12 +48,14 @@ class WatchedFilesystem(RealFilesystem):
         super().sync_directory(path)
 
     def of_logs(self, directory: Path) -> list[str]:
-        """Those inside the folders of logs."""
+        """Return the recorded paths inside log directories."""
         return [path for path in self.opened if path.startswith(f"{directory}/t-")]
 
 
 def filled(directory: Path) -> tuple[Harness, WatchedFilesystem]:
-    """Logs of which every second one has a record, by an idempotent producer in every tenth."""
+    """Create logs of which every second one has a record, and every tenth one an idempotent producer's
+    batch.
+    """
     filesystem = WatchedFilesystem()
     harness = Harness(directory, filesystem=filesystem)
     for partition in range(PARTITIONS):
@@ -158,7 +160,8 @@ def test_files_changed_by_other_programs_are_opened_without_their_summaries(
     harness.reopen()
     assert f"{tmp_path}/t-3" in filesystem.opened
     known = harness.log("t", 3)
-    # As without a summary: what a clean stop left is looked through at its end, else all of it.
+    # The summary is ignored. After a clean shutdown, only the end of the log is checked; otherwise, the whole
+    # log is recovered.
     expected: dict[Callable[[Path], None], int] = {
         _cut: 0,
         _grown: 3,

@@ -1,5 +1,5 @@
-"""The first record from an offset on: what a walk over all records says, at every offset, in every kind of
-batch, compacted or not.
+"""The search for the first record at or after an offset: it returns the same record as a scan of all records,
+for every offset and every kind of batch, compacted or not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Leader epochs: what a follower is told about where an epoch ended, and Kafka's checkpoint file."""
+"""Leader epochs: the end offset returned for a requested epoch, and Kafka's checkpoint file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_a_log_without_epochs_has_no_end_offset() -> None:
     ("asked", "answer"),
     [
         (-1, (-1, -1)),
-        (0, (0, 10)),  # Before the first epoch known: it ended where that one begins.
+        (0, (0, 10)),  # An epoch older than all known ones ends where the first known epoch starts.
         (2, (2, 50)),
-        (3, (2, 50)),  # Never used: the one before it is the largest up to it.
+        (3, (2, 50)),  # An unused epoch: the largest known epoch below it is returned.
         (4, (4, 80)),
-        (7, (7, 200)),  # The latest goes on to the log end.
-        (8, (-1, -1)),  # Not heard of.
+        (7, (7, 200)),  # The latest epoch ends at the log end offset.
+        (8, (-1, -1)),  # An epoch newer than all known ones is undefined.
     ],
 )
 def test_the_end_offset_of_an_epoch_is_found(asked: int, answer: tuple[int, int]) -> None:
@@ -58,9 +58,9 @@ def test_an_epoch_that_is_not_newer_is_ignored() -> None:
         (
             (5, 10),
             [(1, 0), (5, 10)],
-        ),  # A later epoch from the same offset: the epoch before it had no record.
+        ),  # A later epoch with the same start offset replaces the earlier one, which has no records.
         ((5, 5), [(1, 0), (5, 5)]),
-        ((2, 30), [(1, 0), (2, 10), (3, 20)][:2]),  # Known, and it did not begin later.
+        ((2, 30), [(1, 0), (2, 10), (3, 20)][:2]),  # The epoch is already known and does not start earlier.
         ((2, 4), [(1, 0), (2, 4)]),
         ((0, 40), [(0, 40)]),
     ],

@@ -1,4 +1,4 @@
-"""One log: append, read, roll, look-ups, retention, truncation, and disks that fail under it."""
+"""One log: append, read, roll, lookups, retention, truncation, and disk failures."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ from tests.support.steps import result_of
 
 BATCH_BYTES = len(batch(10))
 TEN = LogConfig(segment_bytes=10 * BATCH_BYTES, index_interval_bytes=0)
-"""Ten batches of ten records fill a segment; each is indexed."""
+"""A segment holds ten batches of ten records, and every batch has an index entry."""
 
 
 def filled(harness: Harness, batches: int) -> None:
     for _ in range(batches):
         append(harness.log(), batch(10))
-
-
-# --- append
 
 
 def test_append_writes_offsets_and_epoch_into_the_given_buffer(tmp_path: Path) -> None:
@@ -101,9 +98,6 @@ def test_a_batch_larger_than_a_segment_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RecordListTooLarge):
         append(log, batch(1, size_bytes=600))
     assert log.log_end_offset == 0
-
-
-# --- read
 
 
 @pytest.mark.parametrize("reopened", [False, True], ids=["tail", "from the index"])
@@ -186,9 +180,6 @@ def test_a_slice_stays_readable_after_its_segment_is_deleted(tmp_path: Path) -> 
     assert os.pread(part.fd, part.size_bytes, part.position) == before
 
 
-# --- roll
-
-
 def test_segments_roll_by_size_and_by_record_timestamps(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=4 * BATCH_BYTES, segment_ms=1_000))
     log = harness.log()
@@ -197,13 +188,10 @@ def test_segments_roll_by_size_and_by_record_timestamps(tmp_path: Path) -> None:
     assert [base for base, _ in log.segment_starts()] == [0, 3]
     filled(harness, 4)
     assert log.segment_count == 3
-    # Old timestamps arriving late do not roll again and again.
+    # Late records with old timestamps must not roll the log repeatedly.
     for _ in range(5):
         append(log, batch(timestamps=[5]), now_ms=START_MS + 10_000)
     assert log.segment_count <= 4
-
-
-# --- time
 
 
 def test_timestamp_lookups_find_the_first_record_at_or_after_the_timestamp(tmp_path: Path) -> None:
@@ -230,9 +218,6 @@ def test_timestamp_lookups_find_the_first_record_at_or_after_the_timestamp(tmp_p
         assert (found.timestamp, found.offset) == next(r for r in records if r[0] == latest)
         harness.dirs.close()
         harness.reopen()
-
-
-# --- transactions
 
 
 def test_open_transactions_limit_the_last_stable_offset(tmp_path: Path) -> None:
@@ -268,15 +253,12 @@ def test_open_transactions_limit_the_last_stable_offset(tmp_path: Path) -> None:
 
 
 def test_coordinator_batches_are_not_deduplicated(tmp_path: Path) -> None:
-    """Kafka gives every commit of offsets the number 0; nothing of it may pass for a retry."""
+    """Kafka gives every offset commit batch the sequence number 0, so none may be treated as a retry."""
     log = Harness(tmp_path).log()
     for number in range(3):
         data = batch(1, producer_id=8, sequence=0, transactional=True)
         info = log.append_as_leader(data, leader_epoch=0, now_ms=START_MS, internal=True)
         assert (info.first_offset, info.duplicate) == (number, False)
-
-
-# --- deletion
 
 
 def test_retention_renames_files_and_deletes_them_after_the_delay(tmp_path: Path) -> None:
@@ -289,7 +271,7 @@ def test_retention_renames_files_and_deletes_them_after_the_delay(tmp_path: Path
     assert log.log_start_offset == 100
     with pytest.raises(OffsetOutOfRange):
         log.read(99, 1)
-    # All expired, the active one too: Kafka rolls it and drops everything.
+    # If all segments have expired, Kafka rolls the active one and deletes them all.
     assert log.apply_retention(now_ms, high_watermark=250) == [100, 200]
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (250, 250, 0)
     folder = tmp_path / "t-0"
@@ -325,7 +307,7 @@ def test_truncation_removes_records_producer_state_and_epochs(tmp_path: Path) ->
         append(harness.log(), batch(10, producer_id=7, sequence=number * 10), leader_epoch=number // 10)
     log = harness.log()
     log.truncate_to(125)
-    assert log.log_end_offset == 120, "batches are cut off whole"
+    assert log.log_end_offset == 120, "truncation removes whole batches"
     assert log.leader_epochs.latest_epoch == 1
     assert log.segment_count == 2
     assert not append(log, batch(10, producer_id=7, sequence=120), leader_epoch=9).duplicate
@@ -335,9 +317,6 @@ def test_truncation_removes_records_producer_state_and_epochs(tmp_path: Path) ->
     assert append(log, batch(2), leader_epoch=9).first_offset == 500
     harness.crash()
     assert offsets(harness.log(), 500) == [500]
-
-
-# --- disks that fail
 
 
 def simulated(config: LogConfig | None = None) -> tuple[SimulatedFilesystem, Harness]:

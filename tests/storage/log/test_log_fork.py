@@ -1,4 +1,4 @@
-"""Two logs that share files: whatever one side does, the other holds what it held."""
+"""Two logs that share segment files: a change to one log does not affect the contents of the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE, FORK = ("t", 0), ("u", 0)
 
 
 def filled(harness: Harness) -> Log:
-    """A log of some closed segments, with an idempotent producer's batches."""
+    """Create a log with several closed segments and an idempotent producer's batches."""
     log = harness.log()
     for number in range(SEGMENTS * 6):
         append(log, batch(3, size_bytes=200, producer_id=7, sequence=number * 3), leader_epoch=number // 10)
@@ -51,7 +51,7 @@ def files(log: Log) -> dict[str, bytes]:
 
 
 def links(log: Log) -> list[int]:
-    """Of each segment's file, the names that it has."""
+    """Return the link count of each segment's log file."""
     return [os.stat(segment.path(".log")).st_nlink for segment in log.segments.all]
 
 
@@ -100,7 +100,7 @@ def write(log: Log) -> None:
 
 
 def truncate(log: Log) -> None:
-    """In the midst of a closed segment, which is the active one then."""
+    """Truncate inside a closed segment, which then becomes the active one."""
     log.truncate_to(log.segments.base_offsets[2] + 4)
     write(log)
 
@@ -152,7 +152,7 @@ def test_truncating_a_shared_segment_in_recovery_does_not_affect_the_other_log(
     harness.dirs.fork(SOURCE, FORK, FORK_ID)
     whole = harness.dirs.logs[SOURCE if torn == FORK else FORK]
     before = content(whole)
-    # The end of the fourth segment is lost: those behind it go.
+    # The fourth segment loses its last bytes, so recovery deletes all later segments.
     segment = harness.dirs.logs[torn].segments.all[3]
     path = Path(segment.path(".log"))
     bytes_of_it = path.read_bytes()
@@ -162,7 +162,7 @@ def test_truncating_a_shared_segment_in_recovery_does_not_affect_the_other_log(
     assert harness.report.truncated.keys() == {torn}
     cut = harness.dirs.logs[torn]
     assert content(cut) == before[: len(content(cut))]
-    # Its last segment, which is shared, is written to now.
+    # Truncation makes a shared segment the active one; the log is then written to.
     harness.dirs.logs[torn].truncate_to(harness.dirs.logs[torn].segments.base_offsets[2] + 3)
     write(harness.dirs.logs[torn])
     assert content(harness.dirs.logs[whole.topic, 0]) == before
@@ -187,7 +187,7 @@ def test_a_fork_interrupted_by_a_kill_is_deleted_at_startup(tmp_path: Path) -> N
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
-    # As it is called until it is whole.
+    # This is the name of the directory until the fork is complete.
     (tmp_path / "u-0").rename(tmp_path / "u-0.0123456789abcdef0123456789abcdef-delete")
     assert fork.topic_id == FORK_ID
     harness.crash()

@@ -1,4 +1,4 @@
-"""The size of a log is kept, not counted: it is that of its segments whatever happens to them."""
+"""The cached size of a log: it always matches the sum of its segments' sizes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_tracked_size_is_the_sum_of_the_segment_sizes(
         if step == "append":
             append(log, batch_with_keys(1 + int(share * 3)))
         elif step == "roll":
-            # Nobody rolls an empty segment: another would begin at the same offset.
+            # An empty segment is never rolled, because the new segment would have the same base offset.
             if log.segments.active.size_bytes:
                 log.roll(START_MS)
         elif step == "truncate":

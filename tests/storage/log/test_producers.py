@@ -1,4 +1,4 @@
-"""Idempotent producers and transactions of one partition, rule by rule, and Kafka's snapshot file."""
+"""Idempotent producers and transactions of one partition, and Kafka's snapshot file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRODUCER = 7
 
 
 class Partition:
-    """A log that keeps nothing but its end and its producers."""
+    """A log that stores only its end offset and its producer state."""
 
     def __init__(self, state: ProducerState | None = None, end_offset: int = 0) -> None:
         self.state = ProducerState() if state is None else state
@@ -40,7 +40,7 @@ class Partition:
         transactional: bool = False,
         now_ms: int = NOW_MS,
     ) -> Duplicate | None:
-        """What a leader does with a client's batch."""
+        """Append a client's batch as a leader does."""
         batch = build_batch(
             [Record(timestamp=now_ms)] * count,
             producer_id=producer,
@@ -61,7 +61,7 @@ class Partition:
         epoch: int = 0,
         coordinator_epoch: int = 0,
     ) -> AbortedTxn | None:
-        """A transaction marker from the coordinator."""
+        """Append a transaction marker from the coordinator."""
         marker = EndTransactionMarker(kind, coordinator_epoch)
         batch = build_marker(marker, producer_id=producer, producer_epoch=epoch, timestamp=NOW_MS)
         assert self.state.check(read_header(batch), NOW_MS, marker) is None
@@ -183,7 +183,7 @@ def test_readers_stop_before_the_first_open_transaction() -> None:
     assert partition.state.last_stable_offset(20) == 10
     assert partition.state.last_stable_offset(8) == 8
     partition.end(ControlRecordType.COMMIT, producer=1)
-    assert partition.state.last_stable_offset(20) == 10, "its marker at 20 is not replicated yet"
+    assert partition.state.last_stable_offset(20) == 10, "the marker at offset 20 is not replicated yet"
     assert partition.state.last_stable_offset(21) == 15
     partition.end(ControlRecordType.ABORT, producer=2)
     assert partition.state.last_stable_offset(22) == 22
@@ -205,7 +205,7 @@ def test_aborted_transactions_are_returned_for_the_index() -> None:
     partition.append(0, 5, producer=2, transactional=True)
     assert partition.end(ControlRecordType.ABORT, producer=2) == AbortedTxn(2, 5, 10, last_stable_offset=0)
     assert partition.end(ControlRecordType.ABORT, producer=1) == AbortedTxn(1, 0, 11, last_stable_offset=12)
-    assert partition.end(ControlRecordType.ABORT, producer=1) is None, "nothing was written"
+    assert partition.end(ControlRecordType.ABORT, producer=1) is None, "no snapshot was written"
     partition.append(5, producer=1, transactional=True)
     assert partition.end(ControlRecordType.COMMIT, producer=1) is None
 

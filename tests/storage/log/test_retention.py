@@ -1,4 +1,4 @@
-"""Which segments retention takes, as genuine Kafka decides it."""
+"""The choice of segments that retention deletes, which must match Apache Kafka's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOW_MS = 1_000_000
 
 @dataclass(frozen=True)
 class Facts:
-    """A segment as retention sees it."""
+    """The properties of a segment that retention uses."""
 
     base_offset: int
     size_bytes: int
@@ -29,7 +29,7 @@ class Unread:
 
     @property
     def largest_timestamp(self) -> int:
-        raise AssertionError(f"the timestamp of the segment at {self.base_offset} was read for nothing")
+        raise AssertionError(f"the timestamp of the segment at {self.base_offset} was read unnecessarily")
 
 
 SEGMENTS = [

@@ -1,4 +1,4 @@
-"""Records that Hypothesis draws."""
+"""Hypothesis strategies for records."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ RECORDS = strategies.lists(
     min_size=1,
     max_size=12,
 )
-"""What a producer may put into one batch."""
+"""The record lists that a producer may send in one batch."""

@@ -1,4 +1,4 @@
-"""The header of a batch: fields, stamping in place, CRC."""
+"""Batch headers: fields, in-place changes, and the CRC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every codec: content comes back, broken data is told from too much of it, memory stays bounded."""
+"""Compression codecs: round trips, separate errors for corrupt and for oversized data, and bounded memory
+use.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,7 @@ def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
     compressed = compress(codec, os.urandom(3000))
     for size in {*range(30), len(compressed) // 2, *range(len(compressed) - 5, len(compressed))}:
         if codec is CompressionType.SNAPPY and size == len(XERIAL_MAGIC) + 8:
-            continue  # The framing without any block is how nothing is written.
+            continue  # A frame without any block is valid: it is how empty content is compressed.
         with pytest.raises(CorruptRecord):
             decompress(codec, compressed[:size])
 
@@ -154,7 +156,7 @@ except MessageTooLarge:
 @each_codec
 def test_a_decompression_bomb_is_rejected_within_bounded_memory(codec: CompressionType) -> None:
     bomb = compress(codec, bytes(400 << 20))
-    # In a process of its own, where nothing else has raised the high-water mark.
+    # Run in a new process, where no other test has raised the peak memory.
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(codec.value)], input=bomb, stdout=subprocess.PIPE, check=True
     )
@@ -162,7 +164,7 @@ def test_a_decompression_bomb_is_rejected_within_bounded_memory(codec: Compressi
 
 
 def test_zstd_frames_without_a_content_size_are_read() -> None:
-    """Those of Java's library, which writes them as a stream."""
+    """Java's library writes streaming frames, which have no content size."""
     compressor = zstandard.ZstdCompressor(write_content_size=False)
     for content in (b"", b"short", os.urandom(300_000), bytes(SIZE_FLOOR_BYTES // 4)):
         frame = compressor.compress(content)

@@ -1,4 +1,4 @@
-"""CRC-32C: the right sums, and no package imported for them."""
+"""CRC-32C: correct checksums, without importing an optional package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Message formats 0 and 1: as Kafka and kafka-python write them, and down again for old consumers."""
+"""Message formats 0 and 1: compatibility with Kafka and kafka-python, and down-conversion for old
+consumers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ codecs = pytest.mark.parametrize("codec", OLD_CODECS, ids=lambda codec: codec.na
 
 
 def old(records: list[Record], magic: int, base_offset: int = 0) -> list[Record]:
-    """What is left of records in an old format."""
+    """Return the records without the fields that the old format lacks."""
     return [
         Record(base_offset + index, record.timestamp if magic else -1, record.key, record.value, [])
         for index, record in enumerate(records)
@@ -87,7 +89,7 @@ def test_down_converted_records_match_kafkas(
 
 @pytest.mark.parametrize(
     ("magic", "codec"),
-    # Without lz4 of format 0, whose header checksum kafka-python computes with a package of its own.
+    # LZ4 in format 0 is excluded: kafka-python needs an extra package for its header checksum.
     [
         (magic, codec)
         for magic in (0, 1)

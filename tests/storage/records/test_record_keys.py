@@ -1,4 +1,4 @@
-"""What a cleaning sees of a batch is what a reader sees of it."""
+"""The cleaner's scan of a batch: it returns the same keys and tombstones as reading the records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.storage.damage import damage
 from tests.support.campaign import rounds
 
 Row = tuple[int, bytes | None, bytes | None, int, int]
-"""Gap before the offset, key, value, timestamp delta, number of headers."""
+"""Offset gap before the record, key, value, timestamp delta, number of headers."""
 
 SIZES = st.sampled_from([0, 1, 5, 63, 64, 100, 8191, 8200])
 CONTENTS = st.none() | SIZES.map(lambda size: b"x" * size) | st.binary(max_size=5)
@@ -70,7 +70,7 @@ def test_damaged_records_are_rejected_or_read_as_by_the_reader(rows: list[Row], 
     try:
         records = list(iter_body(header, body))
     except InvalidRecord:
-        # What is behind the key is not looked at.
+        # The scan does not examine the fields after the key.
         return
     assert found.keys == [record.key or b"" for record in records]
     assert [header.base_offset + delta for delta in found.offset_deltas] == [row.offset for row in records]
@@ -92,7 +92,7 @@ def test_random_bytes_are_rejected_or_read_to_the_end_of_the_batch(body: bytes, 
 
 
 def longer_than(data: bytes) -> bytes:
-    """The same number in more bytes than it needs, which Kafka reads all the same."""
+    """Encode a number in more bytes than necessary, which Kafka accepts."""
     return data[:-1] + bytes((data[-1] | 128,)) + b"\0"
 
 

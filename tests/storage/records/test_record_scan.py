@@ -1,4 +1,4 @@
-"""The fast scan of records accepts and refuses exactly what reading them one by one does."""
+"""The fast scan of records: it accepts and rejects the same data as reading the records one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Outcome = Scan | type[InvalidRecord]
 
 
 def by_reading(body: bytes, count: int) -> Outcome:
-    """The plain way to the same answer: decode every record and look at it."""
+    """The reference implementation: decode every record and check it."""
     header = read_header(build_batch([Record(timestamp=0)]))
     batch = join_batch(header._replace(record_count=count), body)
     try:
@@ -47,7 +47,7 @@ def record(index: int, delta: int, value_size: int, key: bytes | None, headers: 
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Records as clients write them: runs of one shape, broken now and then."""
+    """Records as clients write them: mostly runs of records with the same layout."""
     parts: list[bytes] = []
     for _ in range(draw(st.integers(1, 4))):
         length = draw(st.sampled_from([1, 2, 7, 8, 9, 40, 70]))
@@ -79,7 +79,7 @@ def test_scanning_damaged_records_fails_as_reading_them_does(
 ) -> None:
     body, count = batch
     chance = random.Random(seed)
-    # Damage near the start of a record hits its structure; the rest of it is mostly payload.
+    # Damage near the start of a record changes its structure; the remaining bytes are mostly payload.
     position = min(chance.choice([0, 0, 7, 64, len(body) // 2]) + chance.randrange(130), len(body) - 1)
     damaged = damage(body, kind, position, chance)
     if kind == "count":
@@ -92,7 +92,7 @@ def test_scanning_damaged_records_fails_as_reading_them_does(
 def test_scanning_a_changed_uniform_batch_gives_the_same_result_as_reading_it(
     headers: int, first_delta: int
 ) -> None:
-    count = 66  # Two widths of offset delta.
+    count = 66  # Enough records for offset deltas of both one and two bytes.
     body = b"".join(record(index, first_delta + index // 8, 60, b"key", headers) for index in range(count))
     size = len(body) // count
     positions = [*range(2 * size), *range(40 * size, 41 * size), *range(len(body) - 2 * size, len(body))]
@@ -110,7 +110,7 @@ def test_scanning_random_bytes_gives_the_same_result_as_reading_them(body: bytes
 
 
 def longer_than(data: bytes) -> bytes:
-    """The same number in more bytes than it needs, which Kafka reads all the same."""
+    """Encode a number in more bytes than necessary, which Kafka accepts."""
     return data[:-1] + bytes((data[-1] | 128,)) + b"\0"
 
 

@@ -1,4 +1,6 @@
-"""Records: what is built is read back by us, by kafka-python and by Kafka, and the other way around."""
+"""Record serialization: kafka-python and Kafka read the records written here, and their records are read
+here.
+"""
 
 from __future__ import annotations
 

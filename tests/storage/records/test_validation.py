@@ -1,4 +1,6 @@
-"""What a leader accepts from clients, refuses, and corrects; errors as genuine Kafka's, by their cause."""
+"""Validation of produced batches: batches that a leader accepts, rejects or corrects, with Apache Kafka's
+error codes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def good(count: int = 3, **batch: object) -> bytearray:
 
 
 def edited(position: int, fmt: str, value: int, batch: bytearray | None = None) -> bytearray:
-    """A good batch with one header field changed and its CRC right again."""
+    """Return a valid batch with one changed header field and a recomputed CRC."""
     changed = good() if batch is None else batch
     struct.pack_into(fmt, changed, position, value)
     seal(changed)
@@ -70,7 +72,7 @@ def with_body(body: bytes, count: int = 1, codec: CompressionType = CompressionT
 
 
 def broken_codec(codec: CompressionType) -> bytearray:
-    """A batch with a valid CRC whose compressed data is damaged."""
+    """Return a batch with a valid CRC and corrupt compressed data."""
     batch = good(100, compression=codec)
     batch[100:110] = bytes(10)
     del batch[-5:]
@@ -106,7 +108,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
     "30 count too great": (lambda: edited(57, ">i", 4), errors.MisplacedBatch, {}),
     "30 count 0": (lambda: edited(57, ">i", 0, edited(23, ">i", -1)), errors.MisplacedBatch, {}),
     "30 count negative": (lambda: edited(57, ">i", -1, edited(23, ">i", -2)), errors.MisplacedBatch, {}),
-    "30 count as many as int32 holds": (
+    "30 count INT32_MAX": (
         lambda: edited(57, ">i", 2**31 - 1, edited(23, ">i", 2**31 - 2)),
         errors.InvalidRecord,
         {},
@@ -122,7 +124,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
     "34 header count negative": (lambda: with_body(b"\x0c\0\0\0\1\1\1"), errors.InvalidRecord, {}),
     "34 header count beyond the buffer": (lambda: with_body(b"\x0c\0\0\0\1\1\x7e"), errors.InvalidRecord, {}),
     "trailing bytes": (lambda: with_body(RECORD + b"\0"), errors.InvalidRecord, {}),
-    "a record too few": (lambda: with_body(RECORD, count=2), errors.InvalidRecord, {}),
+    "one record too few": (lambda: with_body(RECORD, count=2), errors.InvalidRecord, {}),
     "36 LogAppendTime bit": (
         lambda: good(timestamp_type=TimestampType.LOG_APPEND_TIME),
         errors.InvalidTimestamp,
@@ -140,7 +142,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
     "39 broken lz4": (lambda: broken_codec(CompressionType.LZ4), errors.CorruptRecord, {}),
     "39 broken zstd": (lambda: broken_codec(CompressionType.ZSTD), errors.CorruptRecord, {}),
     "40 above max.message.bytes": (good, errors.MessageTooLarge, {"max_message_bytes": 100}),
-    "40 before the CRC is looked at": (
+    "40 checked before the CRC": (
         lambda: unsealed(100, ">b", 1),
         errors.MessageTooLarge,
         {"max_message_bytes": 100},
@@ -168,10 +170,11 @@ def test_each_invalid_batch_raises_the_error_for_its_cause(case: str) -> None:
     [
         case
         for case, (_, _, policy) in REFUSED.items()
-        # Sizes are checked outside of Kafka's validator; the others it answers in ways that we call ours.
+        # Kafka checks the sizes outside of its validator. The error codes of the other excluded cases differ
+        # from Kafka's deliberately.
         if not policy.keys() & {"max_message_bytes", "segment_bytes"}
         and case[:2] not in ("38", "39", "48")
-        and case != "30 count as many as int32 holds"
+        and case != "30 count INT32_MAX"
     ],
 )
 def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) -> None:
@@ -403,8 +406,8 @@ def test_zstd_needs_a_recent_produce_version(version: int | None) -> None:
 
 
 STRICTER = ("offset delta", "more than 64 bits", "should be within [-9223370336854775807,")
-"""Kafka would store such records, which it could never find again, or which are suddenly from before 1970, or
-so old that the difference to now exceeds 64 bits: there Kafka's subtraction wraps round.
+"""Error messages for records that Kafka would store, although their offsets are invalid or their timestamps
+wrap round in Kafka's 64-bit subtraction.
 """
 
 
@@ -425,7 +428,7 @@ def test_mutated_batches_are_accepted_or_rejected_as_by_kafka(
     if reseal and len(batch) > 61:
         seal(batch)
     if batch[22] & 7:
-        return  # Broken codecs are answered in ways of our own, tested above.
+        return  # Error codes for corrupt compressed data differ from Kafka's; see the tests above.
     verdict = oracle.validate(bytes(batch))
     try:
         validated = validate(bytes(batch), after_max_ms=2**63 - 1)

@@ -1,4 +1,6 @@
-"""The sparse indexes: look-ups, Kafka's file formats, and files that genuine Kafka leaves after a kill."""
+"""The sparse indexes: lookups, Kafka's file formats, and index files that Apache Kafka leaves after a
+kill.
+"""
 
 from __future__ import annotations
 

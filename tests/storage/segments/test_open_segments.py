@@ -1,5 +1,5 @@
-"""Descriptors and indexes of segments are a cache: what is open, what is not, and what happens when there
-are none.
+"""The cache of segments' file descriptors and indexes: its limit, eviction, and behavior when no descriptors
+are available.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOGS, BATCHES = 40, 30
 
 
 class Segment:
-    """Of a real one what the cache knows."""
+    """The properties of a segment that the cache uses."""
 
     def __init__(self, *, sealed: bool) -> None:
         self.sealed = sealed
@@ -50,7 +50,7 @@ def test_open_segments_never_exceed_the_limit(limit: int, steps: list[tuple[str,
         if step == "open":
             segment.open = True
             cache.note(segment)
-            assert segment.open, "what was opened last stays"
+            assert segment.open, "the most recently opened segment stays open"
         elif step == "seal" and segment.open:
             segment.sealed = not segment.sealed
             cache.note(segment)
@@ -78,7 +78,7 @@ def test_recently_used_segments_stay_open() -> None:
 
 
 class WatchedFilesystem(RealFilesystem):
-    """Notes which files are read whole, and refuses descriptors on demand."""
+    """Records which files are read completely, and refuses descriptors on demand."""
 
     def __init__(self) -> None:
         self.read: list[str] = []
@@ -108,7 +108,7 @@ class WatchedFilesystem(RealFilesystem):
 
 
 def descriptors(folder: Path) -> int:
-    """How many descriptors this process has on files in `folder`."""
+    """Return the number of descriptors that this process has for files in `folder`."""
     found = 0
     for fd in os.listdir("/proc/self/fd"):
         try:
@@ -147,7 +147,7 @@ def test_startup_and_retention_open_only_active_segments(tmp_path: Path) -> None
     assert filesystem.read == []
     assert descriptors(tmp_path) <= LOGS + 1
 
-    # The largest timestamps are right all the same: of each log all segments go but those of the last moment.
+    # The largest timestamps are nevertheless correct: retention deletes all segments except the last one.
     for log in harness.dirs.logs.values():
         starts = [base for base, _ in log.segment_starts()]
         assert log.apply_retention(START_MS + 10_000 + BATCHES - 1, log.log_end_offset) == starts[:-1]
@@ -200,7 +200,7 @@ def test_a_failed_open_is_retried_after_closing_other_segments(tmp_path: Path) -
     logs = filled(harness)
     before = descriptors(tmp_path)
     filesystem.refusals = 2
-    assert append(logs[0], batch(size_bytes=850)).first_offset == BATCHES, "which rolls"
+    assert append(logs[0], batch(size_bytes=850)).first_offset == BATCHES, "the append must roll the segment"
     assert filesystem.refusals == 0
     assert descriptors(tmp_path) < before
     assert not harness.failed

@@ -1,4 +1,4 @@
-"""The index of aborted transactions: Kafka's file, and what a read_committed fetch learns from it."""
+"""The index of aborted transactions: Kafka's file format, and the lookups for read_committed fetches."""
 
 from __future__ import annotations
 

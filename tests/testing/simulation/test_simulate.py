@@ -1,4 +1,4 @@
-"""Simulations: a planted bug is found, and what was found is had again, to the byte."""
+"""Simulations: they find a planted bug, and each run can be reproduced byte for byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.testing import payments
 PROJECT = Path(__file__).parents[3]
 CALM = Faults.none()
 SEEDS = campaign.rounds(250, 10_000)
-"""Every day the search ends with the first that fails."""
+"""Normal runs stop at the first failing seed."""
 REPLAYED = campaign.rounds(4, 200)
 
 
@@ -55,7 +55,7 @@ def test_seeds_do_not_fail_a_correct_program() -> None:
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
 @pytest.mark.parametrize(("brokers", "seeds"), [(1, REPLAYED), (3, REPLAYED // 2)])
 def test_a_seed_produces_the_same_run_in_another_process(brokers: int, seeds: int) -> None:
-    """Of strings, by which Python's sets are ordered."""
+    """Python's string hashes, which determine the order of sets, differ between the processes."""
     faults = Faults(process_kills=2.0, broker_kills=2.0)
     text = (
         "from kafka_compat.testing import Faults, simulate\nfrom tests.testing import payments\n"
@@ -153,7 +153,7 @@ def test_a_killed_broker_keeps_all_acknowledged_records() -> None:
 
 
 async def _broker_cannot_start(simulation: Simulation) -> None:
-    raise AssertionError("it has started")
+    raise AssertionError("start of the process")
 
 
 def test_an_invalid_setting_is_reported() -> None:
@@ -198,8 +198,9 @@ def test_a_simulation_restores_the_functions_that_it_replaced() -> None:
 
 
 class _Busy:
-    """Other threads of this process that use what a simulation has in its own way, and other processes that
-    leave it hardly any time."""
+    """Threads of this process that use the functions replaced by a simulation, and processes that compete for
+    the processors.
+    """
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -210,7 +211,7 @@ class _Busy:
         self.problems: list[object] = []
 
     def __enter__(self) -> _Busy:
-        # Threads take turns a thousand times as often as they do by themselves.
+        # Switch between threads a thousand times as often as by default.
         sys.setswitchinterval(5e-6)
         for thread in self._threads:
             thread.start()
@@ -233,9 +234,9 @@ class _Busy:
                 began_s = time.monotonic()
                 time.sleep(0.0005)  # a short sleep in real time is what is tested
                 if not 0.0005 <= time.monotonic() - began_s < 60:
-                    self.problems.append("a sleep that was none")
+                    self.problems.append("a sleep did not use real time")
                 if abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 60:
-                    self.problems.append("the time of the simulation")
+                    self.problems.append("time.time() returned simulated time")
                 random.random(), random.choice("ab"), uuid.uuid4(), os.urandom(8)
                 with socket.socket() as made:
                     if not isinstance(made, socket.socket) or made.getsockname()[0] != "0.0.0.0":
@@ -250,7 +251,7 @@ class _Busy:
 def test_a_seed_produces_the_same_run_on_a_busy_machine(
     main: Callable[[Simulation], Coroutine[Any, Any, None]], here: bool
 ) -> None:
-    """Also in this very process, whose other threads go on in real time."""
+    """With `here`, the simulation runs in this process, while its other threads continue in real time."""
     faults = CALM if here else payments.FAULTS
     alone = simulate(1, main, faults=faults, here=here)
     with _Busy() as busy:

@@ -5,9 +5,9 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * Pausing ADDRESS TOPIC PARTITIONS TRANSACTIONS: writes `N-before` to each partition, says `open N`, waits for
- * a line, writes `N-after`, and commits; every third transaction it aborts. Each end is told as `commit N` or
- * `abort N`.
+ * Pausing ADDRESS TOPIC PARTITIONS TRANSACTIONS: writes `N-before` to each partition, prints `open N`, waits for
+ * a line, writes `N-after`, and commits. Every third transaction is aborted. The outcomes are printed as `commit N`
+ * or `abort N`.
  */
 public class Pausing {
     public static void main(String[] arguments) throws Exception {

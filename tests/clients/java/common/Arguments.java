@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 
-/** One request's arguments, typed on the way out. */
+/** The arguments of one request, with typed accessors. */
 final class Arguments {
     private final Map<String, Object> given;
 
@@ -57,7 +57,7 @@ final class Arguments {
         return found;
     }
 
-    /** The partitions of the one topic that the request names. */
+    /** The partitions of the request's only topic. */
     List<TopicPartition> partitions() {
         List<TopicPartition> found = new ArrayList<>();
         for (Object number : list("partitions")) {

@@ -26,7 +26,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * A Java client behind the line protocol of drivers/channel.py, compiled against the jar of each version.
- * What differs from one version's API to the next is in the Compat class of that line (v0_9, v0_10, v1, v3).
+ * The Compat class of each release line (v0_9, v0_10, v1, v3) contains what differs between the versions' APIs.
  */
 public final class Driver {
     private static final long LOCAL_FAILURE = -1000;
@@ -96,7 +96,7 @@ public final class Driver {
         return bytes == null ? null : new String(bytes, StandardCharsets.ISO_8859_1);
     }
 
-    /** How to reach the broker where that takes more than an address; see support/client_security.py. */
+    /** Settings for brokers that require authentication or TLS; see support/client_security.py. */
     static void secure(Properties settings) {
         String file = System.getenv("CLIENT_SECURITY_PROPERTIES");
         if (file == null) {
@@ -135,7 +135,7 @@ public final class Driver {
         }
     }
 
-    /** The request's records, sent and answered for. */
+    /** Sends the request's records, and waits for their results. */
     static Map<String, Object> sent(KafkaProducer<byte[], byte[]> producer, Arguments request) throws Exception {
         List<Object> results = new ArrayList<>();
         List<Future<RecordMetadata>> sent = new ArrayList<>();
@@ -143,7 +143,7 @@ public final class Driver {
             try {
                 sent.add(producer.send(Compat.record(request.text("topic"), record)));
             } catch (KafkaException failure) {
-                // A producer that has failed for good takes no more records; how many it has taken is chance.
+                // A failed producer accepts no more records; the number of accepted records varies.
                 CompletableFuture<RecordMetadata> refused = new CompletableFuture<>();
                 refused.completeExceptionally(failure);
                 sent.add(refused);

@@ -3,7 +3,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** As much JSON as the line protocol of drivers/channel.py needs; whole numbers are Long. */
+/** The subset of JSON that the line protocol of drivers/channel.py uses; integers are Long. */
 final class Json {
     private final String text;
     private int at = 0;

@@ -11,7 +11,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
-/** A group member that polls in its own thread, where its consumer also commits and closes. */
+/** A group member that polls, commits and closes its consumer in its own thread. */
 final class Member {
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Thread thread;

@@ -19,7 +19,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 
-/** The admin calls about topics whose API has not changed since 1.1. */
+/** The admin operations on topics whose API has not changed since 1.1. */
 final class TopicAdmin {
     private TopicAdmin() { }
 
@@ -30,7 +30,7 @@ final class TopicAdmin {
         return AdminClient.create(settings);
     }
 
-    /** The answer, or null when the verb is not one of these. */
+    /** The response, or null if the verb is not one of these. */
     static Map<String, Object> call(AdminClient admin, Arguments request) throws Exception {
         String topic = request.text("topic");
         switch (request.text("do")) {

@@ -5,7 +5,7 @@ import java.util.Properties;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Transactional producers, kept open under their ids. */
+/** Transactional producers, kept open by transactional id. */
 final class Transactions {
     private static final Map<String, KafkaProducer<byte[], byte[]>> PRODUCERS = new HashMap<>();
 

@@ -13,11 +13,11 @@ import java.util.Map;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Kafka's own command line tools one after another in one JVM: a request names a class, its arguments and its
- * standard input; the answer holds what the tool printed and its exit code.
+ * Runs Kafka's command line tools one after another in one JVM. A request contains a class, its arguments and its
+ * standard input; the response contains the tool's output and its exit code.
  */
 public final class Tools {
-    /** Scala's Console keeps the first System.out it sees, so that one must stay and change its target. */
+    /** Scala's Console keeps the first System.out that it sees, so the stream stays and its target changes. */
     private static final class Switch extends OutputStream {
         private volatile OutputStream target = new ByteArrayOutputStream();
 
@@ -32,7 +32,7 @@ public final class Tools {
         }
     }
 
-    /** Stands for the end of the process that the tool asked for. */
+    /** Thrown when a tool exits. */
     private static final class Exited extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
@@ -62,7 +62,7 @@ public final class Tools {
 
     private static void exit(int code, String message) {
         if (exitCode == null) exitCode = code;
-        // What tools print when they catch this is nothing that a process prints after its end.
+        // A tool that catches this exception may continue to print, but a real process would have exited.
         OUT.target = new ByteArrayOutputStream();
         ERR.target = new ByteArrayOutputStream();
         throw new Exited();

@@ -26,7 +26,7 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 
-/** kafka-clients 3.9 and 4.1: today's API, with cooperative assignors and an admin client for groups too. */
+/** kafka-clients 3.9.1, 4.1.0 and 4.4.0: the current API, with cooperative assignors and an admin client for groups. */
 final class Compat {
     private Compat() { }
 

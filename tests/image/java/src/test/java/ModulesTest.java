@@ -18,7 +18,7 @@ import org.testcontainers.kafka.ConfluentKafkaContainer;
 import org.testcontainers.kafka.KafkaContainer;
 import org.testcontainers.utility.DockerImageName;
 
-/** Testcontainers' modules for Java with this image. */
+/** Testcontainers' Java modules with this image. */
 class ModulesTest {
     @Test
     void apache() throws Exception {

@@ -1,0 +1,113 @@
+"""Environment variables of Kafka's container images, and the resulting broker settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.config import BrokerConfig, ConfigFileError, load
+from kafka_compat.config.load import with_secrets
+
+OWN = Path(__file__).parents[2] / "image" / "root" / "etc" / "kafka-compat" / "server.properties"
+
+
+def configured(**environment: str) -> BrokerConfig:
+    """Return the settings of a container with these variables."""
+    return load([str(OWN)], (), environment)
+
+
+def bound(config: BrokerConfig) -> dict[str, int]:
+    return {listener.name: listener.port for listener in config.listeners}
+
+
+def test_a_container_without_settings_serves_clients_on_the_host_of_its_published_port() -> None:
+    config = configured()
+    assert bound(config) == {"PLAINTEXT": 9092}
+    assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
+
+
+def test_a_kraft_node_is_a_broker_without_a_controller_listener() -> None:
+    config = configured(
+        CLUSTER_ID="4L6g3nShT-eMCtK--X86sw",
+        KAFKA_NODE_ID="7",
+        KAFKA_PROCESS_ROLES="broker,controller",
+        KAFKA_CONTROLLER_QUORUM_VOTERS="7@localhost:9094",
+        KAFKA_CONTROLLER_LISTENER_NAMES="CONTROLLER",
+        KAFKA_LISTENERS="PLAINTEXT://:9092,BROKER://:9093,CONTROLLER://:9094",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        KAFKA_INTER_BROKER_LISTENER_NAME="BROKER",
+        KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://localhost:32768,BROKER://4c1d2e3f:9093",
+    )
+    assert bound(config) == {"PLAINTEXT": 9092, "BROKER": 9093}
+    assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 32768), "BROKER": ("4c1d2e3f", 9093)}
+    assert config.broker_id == 7
+    assert config.unknown == ()
+
+
+@pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
+def test_the_controller_listener_does_not_need_to_be_named_in_a_setting(prefix: str) -> None:
+    environment = {
+        "KAFKA_ENABLE_KRAFT": "yes",
+        f"{prefix}PROCESS_ROLES": "controller,broker",
+        f"{prefix}LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        f"{prefix}ADVERTISED_LISTENERS": "PLAINTEXT://kafka:9092",
+    }
+    config = configured(**environment)
+    assert bound(config) == {"PLAINTEXT": 9092}
+    assert config.unknown == ()
+
+
+def test_advertised_listeners_are_bound_if_no_listeners_are_given() -> None:
+    config = configured(
+        KAFKA_BROKER_ID="1",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+        KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://kafka:29092,PLAINTEXT_HOST://localhost:9092",
+        KAFKA_INTER_BROKER_LISTENER_NAME="PLAINTEXT",
+    )
+    assert bound(config) == {"PLAINTEXT": 29092, "PLAINTEXT_HOST": 9092}
+    assert config.advertised_listeners["PLAINTEXT_HOST"] == ("localhost", 9092)
+
+
+def test_only_advertised_listeners_are_bound() -> None:
+    """A container configured only for TLS must not get a plaintext listener."""
+    config = configured(
+        KAFKA_ADVERTISED_LISTENERS="SSL://kafka:9093", KAFKA_SECURITY_INTER_BROKER_PROTOCOL="SSL"
+    )
+    assert bound(config) == {"SSL": 9093}
+
+
+def test_the_advertised_port_can_be_the_containers_or_the_hosts_port() -> None:
+    config = configured(KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://localhost:29092")
+    assert sorted(bound(config).values()) == [9092, 29092]
+    assert set(config.advertised_listeners.values()) == {("localhost", 29092)}
+    assert {listener.security_protocol for listener in config.listeners} == {"PLAINTEXT"}
+    assert bound(configured(KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://kafka.example.com:443")) == {
+        "PLAINTEXT": 9092
+    }
+
+
+def test_listeners_in_a_file_replace_advertised_listeners_of_an_earlier_file(tmp_path: Path) -> None:
+    mounted = tmp_path / "server.properties"
+    mounted.write_text("listeners=PLAINTEXT://:19092\n")
+    config = load([str(OWN), str(mounted)], (), {})
+    assert config.advertised_listeners == {}
+    assert bound(config) == {"PLAINTEXT": 19092}
+
+
+def test_stores_and_their_passwords_are_read_from_the_secrets_directory(tmp_path: Path) -> None:
+    (tmp_path / "creds").write_text("opened\n")
+    told = with_secrets(
+        {"ssl.keystore.filename": "broker.jks", "ssl.keystore.credentials": "creds", "broker.id": "1"},
+        str(tmp_path),
+    )
+    assert told == {
+        "ssl.keystore.location": f"{tmp_path}/broker.jks",
+        "ssl.keystore.password": "opened",
+        "broker.id": "1",
+    }
+
+
+def test_a_missing_secret_is_reported_by_name() -> None:
+    with pytest.raises(ConfigFileError, match=r"environment: cannot read /etc/kafka/secrets/nobody: No such"):
+        configured(KAFKA_SSL_KEY_CREDENTIALS="nobody")

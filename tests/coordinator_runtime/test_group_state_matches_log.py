@@ -1,0 +1,296 @@
+"""The state of a group coordinator always equals the state loaded from the committed part of its log.
+
+Hypothesis chooses the events: members, commits in and outside of transactions, deletions, lagging followers,
+failed appends, and lost leadership with uncommitted records.
+
+After every step, the stored state must equal the state of a coordinator that has just loaded the committed
+part of the log, and the state of machines that replay every record individually. Every request gets exactly
+one response.
+
+KAFKA_COMPAT_CAMPAIGN=1 runs many examples. To shrink a failing example, run the test again without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.group import Group
+from kafka_compat.groups.rebalance import STABLE
+from kafka_compat.groups.records import decode_record
+from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
+from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
+from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.groups.memory import ManualScheduler, join_request, position, sync_request
+from tests.groups.transcript import subscription
+from tests.support.steps import result_of
+
+CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))
+
+PARTITIONS: tuple[TopicPartition, ...] = (("topic", 0), ("other", 0))
+# The first value is the most likely one, so that events interact.
+groups = st.sampled_from(("g", "g", "h"))
+clients = st.sampled_from(("a", "a", "b", "static"))
+some_partitions = st.sampled_from((PARTITIONS, PARTITIONS[:1], PARTITIONS[1:]))
+producers = st.sampled_from((10, 10, 11))
+fetched = st.sampled_from((1_000, 1_000, 0))
+rarely = st.sampled_from((False, False, False, False, True))
+
+Stored = dict[str, tuple[object, object, object]]
+
+
+def stored(machines: Iterable[Group]) -> Stored:
+    """Return the stored state of the machines that have any."""
+    state: Stored = {}
+    for group in machines:
+        offsets = group.offsets
+        pending = {producer: held for producer, held in offsets.pending.items() if held}
+        if group.rebalance.stored.snapshot is not None or offsets.committed or pending:
+            state[group.group_id] = (group.rebalance.stored.snapshot, dict(offsets.committed), pending)
+    return state
+
+
+def running(coordinator: GroupCoordinator) -> list[Group]:
+    return [one.machine for one in coordinator._running.values()]
+
+
+def loaded(batches: list[ReplayedBatch]) -> GroupCoordinator:
+    log = ReplicatedLog()
+    log.batches = batches
+    coordinator = coordinator_of(log, ManualScheduler())
+    coordinator.load(0)
+    return coordinator
+
+
+def replayed_one_by_one(batches: list[ReplayedBatch]) -> list[Group]:
+    """Replay every record into new machines, without skipping any."""
+    clock = coordinator_of(ReplicatedLog(), ManualScheduler())
+    machines: dict[str, Group] = {}
+    for batch in batches:
+        if batch.committed is not None:
+            for group in machines.values():
+                group.replay_end_marker(batch.producer_id, batch.committed)
+        for key, value in batch.records:
+            record = decode_record(key, value)
+            assert record is not None
+            if record.group_id not in machines:
+                machines[record.group_id] = clock._new_group(record.group_id)
+            machines[record.group_id].replay(record, batch.end_offset, batch.producer_id)
+    return list(machines.values())
+
+
+class Groups(RuleBasedStateMachine):
+    """The events, and the invariants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = ReplicatedLog()
+        self.scheduler = ManualScheduler()
+        self.coordinator = coordinator_of(self.log, self.scheduler)
+        self.coordinator.start()
+        self.coordinator.load(0)
+        self.loaded_end = 0
+        self.unanswered = 0
+        self.offset = 0
+        self.joined: dict[tuple[str, str], JoinResult] = {}
+        self.open: set[int] = set()
+        self.has_failed = False
+        self.committed: list[ReplayedBatch] = []
+        self.successor = loaded([])
+
+    def expect(self, callback: Callable[[Any], None] = lambda _: None) -> Callable[[Any], None]:
+        self.unanswered += 1
+        is_answered = False
+
+        def answer(result: Any) -> None:
+            nonlocal is_answered
+            assert not is_answered, "a second response"
+            is_answered = True
+            self.unanswered -= 1
+            callback(result)
+
+        return answer
+
+    # Members
+
+    @rule(
+        group=groups,
+        client=clients,
+        topic=st.sampled_from(("topic", "other")),
+        returns=st.booleans(),
+        syncs=st.booleans(),
+    )
+    def join(self, group: str, client: str, topic: str, returns: bool, syncs: bool) -> None:
+        known = self.joined.get((group, client))
+        request = join_request(
+            known.member_id if known is not None and not returns else "",
+            group_instance_id=client if client == "static" else None,
+            client_id=client,
+            protocols=(("range", subscription([topic])),),
+        )
+
+        def joined(result: JoinResult) -> None:
+            if not result.error:
+                self.joined[group, client] = result
+            elif result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+                self.joined.pop((group, client), None)
+
+        self.coordinator.join(group, request, self.expect(joined))
+        self.scheduler.advance()
+        if syncs:
+            self.sync(group, client)
+
+    @rule(group=groups, client=clients)
+    def sync(self, group: str, client: str) -> None:
+        known = self.joined.get((group, client))
+        if known is not None:
+            assignments = {
+                one.member_id: f"{known.generation_id}/{one.member_id}".encode() for one in known.members
+            }
+            request = sync_request(known.member_id, known.generation_id, assignments)
+            self.coordinator.sync(group, request, self.expect())
+
+    @rule(group=groups, client=clients)
+    def leave(self, group: str, client: str) -> None:
+        known = self.joined.pop((group, client), None)
+        if known is not None:
+            leaving = Leaving(member_id=known.member_id, group_instance_id=None, reason="")
+            self.coordinator.leave(group, [leaving], self.expect())
+
+    # Offsets
+
+    @rule(group=groups, items=some_partitions, client=clients, fetched=fetched)
+    def commit(self, group: str, items: tuple[TopicPartition, ...], client: str, fetched: int) -> None:
+        known = self.joined.get((group, client))
+        self.offset += 1
+        request = Commit(
+            generation_id=-1 if known is None else known.generation_id,
+            member_id="" if known is None else known.member_id,
+            group_instance_id=None,
+            offsets=dict.fromkeys(items, position(self.offset)),
+        )
+        result_of(self.coordinator.commit_offsets(group, request, self.expect()))
+        self.log.replicate(fetched)
+
+    @rule(group=groups, items=some_partitions, producer=producers, fetched=fetched)
+    def commit_in_a_transaction(
+        self, group: str, items: tuple[TopicPartition, ...], producer: int, fetched: int
+    ) -> None:
+        self.offset += 1
+        self.open.add(producer)
+        request = Commit(
+            generation_id=-1,
+            member_id="",
+            group_instance_id=None,
+            offsets=dict.fromkeys(items, position(self.offset)),
+            producer=TransactionalProducer(producer, 0),
+        )
+        result_of(self.coordinator.commit_offsets(group, request, self.expect()))
+        self.log.replicate(fetched)
+
+    @rule(producer=producers, committed=st.sampled_from((True, True, False)), fetched=fetched)
+    def end_a_transaction(self, producer: int, committed: bool, fetched: int) -> None:
+        if producer not in self.open:
+            return
+        self.open.discard(producer)
+        coordinator = self.coordinator
+
+        def ended(error: ErrorCode) -> None:
+            if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                coordinator.complete_transaction(0, producer, committed)
+
+        self.log.when_committed(0, self.log.append_marker(producer, committed), ended)
+        self.log.replicate(fetched)
+
+    @rule(
+        group=groups,
+        items=some_partitions,
+        what=st.sampled_from(("offsets", "group", "topics")),
+        fetched=fetched,
+    )
+    def delete(self, group: str, items: tuple[TopicPartition, ...], what: str, fetched: int) -> None:
+        if what == "offsets":
+            self.coordinator.delete_offsets(group, items, self.expect())
+        elif what == "group":
+            self.coordinator.delete_groups([group], self.expect())
+        else:
+            self.coordinator.forget_partitions(items)
+        self.log.replicate(fetched)
+
+    # Time and the log
+
+    @rule(duration_ms=st.sampled_from((100, 5_000, RETENTION_MS)))
+    def time_passes(self, duration_ms: int) -> None:
+        # Requests that wait for a record may time out before it is committed.
+        self.has_failed |= duration_ms >= 5_000 and self.log.high_watermark < self.log.end_offset
+        self.scheduler.advance(duration_ms)
+
+    @rule(count=st.sampled_from((1, 2, 1_000)))
+    def followers_fetch(self, count: int) -> None:
+        self.log.replicate(count)
+
+    @rule(
+        refuses=st.sampled_from((None, None, None, ErrorCode.NOT_ENOUGH_REPLICAS)),
+        is_under_min_isr=rarely,
+    )
+    def replicas_come_and_go(self, refuses: ErrorCode | None, is_under_min_isr: bool) -> None:
+        self.log.refuses, self.log.is_under_min_isr = refuses, is_under_min_isr
+        self.has_failed |= refuses is not None or is_under_min_isr
+
+    @rule(happens=rarely, kept=st.integers(0, 3), has_crashed=st.booleans())
+    def another_coordinator_takes_over(self, happens: bool, kept: int, has_crashed: bool) -> None:
+        if not happens:
+            return
+        self.log.lose_leadership(kept)
+        if has_crashed:
+            self.coordinator.close()
+            assert self.scheduler.pending == 0
+            self.coordinator = coordinator_of(self.log, self.scheduler)
+            self.coordinator.start()
+        else:
+            self.coordinator.unload(0)
+        assert self.unanswered == 0
+        self.log.refuses, self.log.is_under_min_isr, self.has_failed = None, False, False
+        self.loaded_end = self.log.end_offset
+        self.coordinator.load(0)
+        self.scheduler.advance()
+
+    # Invariants
+
+    @invariant()
+    def it_knows_what_a_coordinator_would_load(self) -> None:
+        committed = self.log.before(max(self.log.high_watermark, self.loaded_end))
+        if committed != self.committed:
+            self.committed = committed
+            self.successor = loaded(committed)
+            assert stored(running(self.successor)) == stored(replayed_one_by_one(committed))
+        assert stored(running(self.coordinator)) == stored(running(self.successor))
+        if not self.has_failed and self.log.high_watermark == self.log.end_offset:
+            for group in running(self.coordinator):
+                if group.rebalance.state is STABLE:
+                    assert self.successor.describe_group(group.group_id)[1] == group.describe()
+
+    def teardown(self) -> None:
+        self.coordinator.close()
+        assert self.unanswered == 0
+        assert self.scheduler.pending == 0
+
+
+def test_groups_have_the_same_state_before_and_after_loading() -> None:
+    run_state_machine_as_test(
+        Groups,
+        settings=settings(
+            max_examples=5000 if CAMPAIGN else 150,
+            stateful_step_count=80 if CAMPAIGN else 30,
+            deadline=None,
+            phases=set(Phase) - {Phase.explain} - ({Phase.shrink} if CAMPAIGN else set()),
+        ),
+    )
