@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks: the time of day, which stamps records and can jump, and a monotonic clock."""
+    """Interface to the time of day, which is used for timestamps and may jump, and to a monotonic clock."""
 
     def now_ms(self) -> int:
         """Return the time of day in milliseconds since the Unix epoch."""

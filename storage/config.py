@@ -40,7 +40,7 @@ class LogConfig:
     message_downconversion_enable: bool = True
     """Whether records are converted to an old format for Fetch v0 to v3."""
     validate_records: bool = True
-    """Extension: whether each record in the batches of clients is checked."""
+    """Whether the records in produced batches are checked. Not a setting of Apache Kafka."""
 
     producer_id_expiration_ms: int = DAY_MS
     """The broker setting producer.id.expiration.ms, shared by all logs of the broker."""

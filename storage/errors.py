@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 
 class StorageError(Exception):
-    """Base class of all errors that this package raises deliberately."""
+    """Base class of the log store's errors."""
 
 
 class CorruptRecord(StorageError):
-    """A batch with a wrong CRC, an unknown magic number or broken compressed data. Kafka code 2."""
+    """A batch with a wrong CRC, an unknown magic number or corrupt compressed data. Kafka code 2."""
 
 
 class InvalidRecord(StorageError):
-    """A well-formed batch whose content violates a rule. Kafka code 87.
+    """A batch with invalid records or header fields. Kafka code 87.
 
     `record_errors` lists the invalid records as (index in the batch, message). Produce v8 and later return
     this list to the client (KIP-467).
@@ -34,11 +34,11 @@ class NotOneBatch(InvalidRecord):
 
 
 class MisplacedBatch(InvalidRecord):
-    """A batch that is reserved for brokers or has impossible offsets, count or sequence. Kafka code 87."""
+    """A client's batch with control records, or with invalid offsets, count or sequence. Kafka code 87."""
 
 
 class InvalidTimestamp(StorageError):
-    """A timestamp outside message.timestamp.{before,after}.max.ms, or of a forbidden type. Kafka code 32."""
+    """A timestamp outside message.timestamp.{before,after}.max.ms, or of an invalid type. Kafka code 32."""
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class UnsupportedCompressionType(StorageError):
 
 
 class MessageTooLarge(StorageError):
-    """A batch that exceeds max.message.bytes, or the limit when decompressed. Kafka code 10."""
+    """A batch that exceeds max.message.bytes, or the limit for decompressed data. Kafka code 10."""
 
 
 class RecordListTooLarge(StorageError):
@@ -58,7 +58,7 @@ class RecordListTooLarge(StorageError):
 
 
 class TakesLong(Exception):
-    """A signal that work would take too long here. It is not a failure: the caller uses another thread."""
+    """Raised if an operation would block the event loop for too long. The caller repeats it in a thread."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -86,7 +86,7 @@ class TransactionCoordinatorFenced(ProducerError):
 
 
 class InvalidTxnState(ProducerError):
-    """A transactional write that is invalid in the transaction's state. Kafka code 48."""
+    """A non-transactional write by a producer with an open transaction. Kafka code 48."""
 
 
 class CorruptFile(StorageError):
@@ -94,15 +94,15 @@ class CorruptFile(StorageError):
 
 
 class LogDirFailure(StorageError):
-    """A failed disk, whose logs are offline. Kafka code 56."""
+    """A failed log directory, whose logs are offline. Kafka code 56."""
 
 
 class RefusedForNow(StorageError):
-    """Base class of errors of operations that had no effect and may be retried. Kafka code 56."""
+    """Base class of errors from operations that had no effect and may be retried. Kafka code 56."""
 
 
 class DiskFull(RefusedForNow):
-    """A write for which the disk has no space. Apache Kafka takes the log directory offline."""
+    """A write that failed because the disk is full. Apache Kafka then takes the log directory offline."""
 
 
 class OutOfResources(RefusedForNow):
@@ -114,7 +114,7 @@ class NotSettled(RefusedForNow):
 
 
 class DirectoryExists(StorageError):
-    """A path for a new partition directory at which a file or directory already exists. Kafka code 56."""
+    """A new partition directory whose path already exists. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):
@@ -122,4 +122,4 @@ class LogDirInUse(StorageError):
 
 
 class InconsistentMetaProperties(StorageError):
-    """A log directory that belongs to another broker ID or cluster."""
+    """A log directory with the ID of a different broker or cluster, or with an invalid meta.properties."""

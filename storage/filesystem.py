@@ -30,7 +30,7 @@ class File(Protocol):
     """A file that is open for reading and appending. It is closed when its last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append `data`, and return the number of bytes written, fewer on a full disk or after a signal."""
+        """Append `data`. Return the number of bytes written, which a full disk or a signal may reduce."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Read `size_bytes` starting at `position`. Fewer bytes are returned only at the end of the file."""
@@ -46,7 +46,7 @@ class File(Protocol):
     def size(self) -> int: ...
 
     def fileno(self) -> int:
-        """Return the descriptor, for sendfile. Raises OSError if the file has none."""
+        """Return the file descriptor, for sendfile. Raises OSError if the file has none."""
 
 
 class FileLock(Protocol):
@@ -67,11 +67,11 @@ class Filesystem(Protocol):
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content, neither atomically nor durably. Other links keep the old content."""
+        """Create or replace a file, neither atomically nor durably. Other hard links keep the old content."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
-        """Replace the file atomically and durably: after a crash it has the old or the new content. A crash
-        may leave a temporary file with a unique name (see `is_temporary`).
+        """Create or replace a file atomically and durably: after a crash, it has the old or the new content.
+        A crash may leave a temporary file with a unique name (see `is_temporary`).
         """
 
     def sync_file(self, path: str) -> None: ...
@@ -107,8 +107,8 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """Return the size in bytes and the modification time in ns. They change with each write to a file,
-        and with each change of the names in a directory.
+        """Return the size in bytes and the modification time in ns. Writing to a file changes them, and so
+        does adding, removing or renaming an entry of a directory.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
@@ -117,11 +117,11 @@ class Filesystem(Protocol):
         """Return an ID of the machine's current boot, or an empty string if the system has no boot IDs."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it if it is missing. Returns None if it is already locked."""
+        """Lock the file exclusively, creating it if it is missing. Return None if it is already locked."""
 
 
 class OsFile:
-    """A file descriptor that is closed with this object, so that a slice keeps a deleted file readable."""
+    """A file whose descriptor is closed with the last reference, so that deleted files stay readable."""
 
     __slots__ = ("fd",)
 
@@ -229,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # Serialize calls, because a second thread would find the link already removed.
+        # Serialize calls, because a concurrent second call would replace the file again.
         with _unsharing:
             self._unshare(path)
 
@@ -316,12 +316,12 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether `name` is the name of a temporary file, and, with `of`, of one that replaces the file `of`."""
+    """Whether `name` is the name of a temporary file. With `of`, whether it is a replacement of file `of`."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 
 def copy_file(source: str, target: str) -> None:
-    """Create a file with the same content. Raises OSError."""
+    """Copy `source` to the new file `target`. Raises OSError, for example if `target` exists."""
     with open(source, "rb", buffering=0) as read, open(target, "xb", buffering=0) as written:
         _copy(read.fileno(), written.fileno())
 

@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """Process a change of the registered brokers. `registered` contains all registered brokers."""
+        """Process changed broker registrations. `registered` contains all registered brokers."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()
@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leadership from a broker that is shutting down; return the partitions that it still leads."""
+        """Move leadership from a broker that is shutting down. Return the partitions that it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:

@@ -23,7 +23,7 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""An empty list of writes, by which a procedure yields to the event loop. The result must be ignored."""
+"""An empty list of writes. A procedure yields it so that the event loop can run, and ignores the result."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
@@ -85,10 +85,9 @@ class ControllerContext:
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
-        """The number of unclean leader elections in this term."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Assignments and states by value, because most partitions share a few values."""
+        """Shared assignments and states (see `shared`), because most partitions have the same few values."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
@@ -99,7 +98,7 @@ class ControllerContext:
                 self.reassigning.add(partition)
 
     def shared(self, value: T) -> T:
-        """Return an object that is shared by all equal values."""
+        """Return a shared object that equals `value`, to save memory."""
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
@@ -113,11 +112,11 @@ class ControllerContext:
     # Brokers
 
     def live_brokers(self) -> set[int]:
-        """Return the live brokers that are not shutting down."""
+        """Return the IDs of the live brokers that are not shutting down."""
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
-        """Whether the replica's broker is alive and the replica's log directory works."""
+        """Whether the replica's broker is alive and not shutting down, and its log directory is online."""
         if broker not in self.brokers or (broker in self.shutting_down and not or_shutting_down):
             return False
         return partition not in self.offline_dirs.get(broker, ())
@@ -168,7 +167,7 @@ class ControllerContext:
             names.discard(topic)
 
     def note_deleted(self, topic_id: UUID) -> None:
-        """Record that the topic with this ID is deleted."""
+        """Record that the topic with this ID has been deleted."""
         self.deleted_ids[topic_id] = None
         if len(self.deleted_ids) > DELETED_IDS_MAX:
             del self.deleted_ids[next(iter(self.deleted_ids))]
@@ -190,7 +189,6 @@ class ControllerContext:
         return self.assignments.get(partition.topic, {}).get(partition.partition, _UNASSIGNED)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
-        """Return all replicas of the partitions."""
         return [
             (partition, broker) for partition in partitions for broker in self.assignment(partition).replicas
         ]
@@ -218,7 +216,7 @@ class ControllerContext:
         self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
 
     def unclean_allowed(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may become leader, so that records may be lost."""
+        """Whether the topic allows unclean leader elections, which may lose records."""
         return self.unclean_topics.get(topic, self.unclean_default)
 
     # Leaders
@@ -228,22 +226,22 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the leader epoch for StopReplica, or a special value for a deletion or a missing leader."""
+        """Return the leader epoch for StopReplica: -2 during a topic deletion, or -1 if there is no state."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
         return outcomes.NO_EPOCH if state is None else state.leader_epoch
 
     def note(self, text: str) -> None:
-        """Log an unusual event."""
+        """Add a warning message to the effects."""
         self.effects.append(Note(Level.WARNING, text))
 
 
 def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-    """Write partition states. Return the written states with their new partition epochs, and the partitions
-    whose nodes had different content. Both update the context.
+    """Write partition states, and update the context. Return the written states with their new partition
+    epochs, and the partitions whose nodes had different content.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []

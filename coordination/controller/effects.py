@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that a broker still leads. It may shut down when there are none."""
+    """The partitions that a broker still leads. The broker may shut down if there are none."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The results of elections. If all partitions were requested, those without an election are omitted."""
+    """The outcome of each election. If all partitions were requested, unneeded elections are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class ElectionReply:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentReply:
-    """The result of starting or canceling the reassignment of each partition."""
+    """The outcome of starting or canceling a reassignment, for each partition."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A write of a partition state, if the node's version is `expected_partition_epoch`. CREATE (-1) creates
-    the node and its missing parents. `state.partition_epoch` is not part of the data.
+    """A write of a partition state, on condition that the node's version is `expected_partition_epoch`. If
+    this is CREATE (-1), the node and its missing parents are created. `state.partition_epoch` is not written.
     """
 
     partition: TopicPartition
@@ -186,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If a partition is deleted, the response is a StopReplicaAnswered."""
+    """Send StopReplica to one broker. If it deletes a partition, pass the response as StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -195,7 +195,7 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply to the event with this request ID."""
+    """Reply to the request with this ID."""
 
     request_id: Hashable
     value: ReplyValue
@@ -210,7 +210,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A log message of the controller."""
+    """A log message from the controller."""
 
     level: Level
     text: str

@@ -15,9 +15,9 @@ class Elected:
     """The first event of a term: this broker won the election and has read all nodes.
 
     `states` contains the states of all partitions, with the versions of their nodes as `partition_epoch`.
-    `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics` are
-    unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections` and
-    `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
+    `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics` contain
+    unclean.leader.election.enable for the broker, and for the topics that override it. `preferred_elections`
+    and `reassignments` come from the legacy nodes /admin/preferred_replica_election and
     /admin/reassign_partitions. They are empty if the nodes are missing.
     """
 
@@ -51,8 +51,8 @@ class BrokersChanged:
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
     """The children of /brokers/topics changed. `names` contains all topic names. `loaded` contains the topics
-    that are missing in `Controller.topics`; other topics are ignored. `states` contains the partition states
-    of topics that could not be read before.
+    that are missing from `Controller.topics`; other topics are ignored. `states` contains the partition
+    states of topics that could not be read before.
     """
 
     names: frozenset[str]
@@ -87,7 +87,7 @@ class StatesWritten:
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """An ISR that a leader proposes by AlterPartition, with the epochs that the leader knows."""
+    """An ISR that a leader proposes in AlterPartition, with the epochs that the leader knows."""
 
     leader_epoch: int
     isr: tuple[int, ...]
@@ -116,7 +116,7 @@ class ControlledShutdownRequested:
 
 @dataclass(frozen=True, slots=True)
 class ElectionRequested:
-    """ElectLeaders (KIP-460) for these partitions, or for all if None. The reply is an ElectionReply."""
+    """An ElectLeaders request (KIP-460) for partitions (None for all). The reply is an ElectionReply."""
 
     request_id: Hashable
     election: ElectionType
@@ -132,8 +132,8 @@ class PreferredElectionFound:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequested:
-    """AlterPartitionReassignments (KIP-455), with the target replicas of each partition, or None to cancel a
-    reassignment. The reply is a ReassignmentReply.
+    """An AlterPartitionReassignments request (KIP-455), with the target replicas of each partition, or None
+    to cancel a reassignment. The reply is a ReassignmentReply.
     """
 
     request_id: Hashable
@@ -149,7 +149,7 @@ class ReassignmentFound:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsListed:
-    """ListPartitionReassignments for these partitions (None for all). The reply is a ReassignmentsReply."""
+    """A ListPartitionReassignments request (None for all partitions). The reply is a ReassignmentsReply."""
 
     request_id: Hashable
     partitions: tuple[TopicPartition, ...] | None
@@ -157,7 +157,7 @@ class ReassignmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class UncleanConfigChanged:
-    """unclean.leader.election.enable of the broker, or of the topics that override it, changed."""
+    """unclean.leader.election.enable was changed for the broker, or for the topics that override it."""
 
     default: bool
     topics: Mapping[str, bool]
@@ -174,7 +174,7 @@ class LeaderAndIsrAnswered:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
-    """A broker's response to SendStopReplica, at least for the partitions with `delete`. A request without a
+    """A broker's response to SendStopReplica, with at least the partitions to delete. A request without a
     response causes no event, because it is sent again until the broker is unregistered.
     """
 

@@ -1,4 +1,4 @@
-"""ISR changes that leaders request by AlterPartition (KIP-497), and the checks that they must pass.
+"""ISR changes that leaders request with AlterPartition (KIP-497), and the checks that they must pass.
 
 The checks, in Kafka's order: a stale broker epoch; epochs newer than the controller's, which mean that
 another controller was elected; an old leader epoch; a request for the current state, which succeeds; an old
@@ -21,7 +21,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 def alter_partitions(
     context: ControllerContext, request: AlterPartitionRequested
 ) -> Procedure[AlterPartitionReply]:
-    """Apply the permitted changes, and update the metadata of all brokers."""
+    """Apply the permitted changes, send the new metadata to all brokers, and return the reply."""
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return AlterPartitionReply(ControllerError.STALE_BROKER_EPOCH)

@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """The numbers of pending and of currently ineligible deletions, of topics and of replicas."""
+    """The numbers of topics and replicas with pending deletions, in total and currently ineligible."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -61,7 +61,6 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether a term is active."""
         return self._term is not None
 
     @property
@@ -76,7 +75,6 @@ class Controller:
 
     @property
     def deletions(self) -> DeletionCounts:
-        """The numbers of pending deletions."""
         if self._term is None or not self._term.context.deletions:
             return DeletionCounts()
         context = self._term.context
@@ -156,7 +154,6 @@ class _Term:
         )
 
     def procedure(self, event: Event) -> Procedure[None]:
-        """Return the procedure that handles an event."""
         match event:
             case Elected():
                 yield from self._take_over(event)

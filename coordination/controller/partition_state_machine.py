@@ -70,7 +70,7 @@ class Partitions:
             context.partition_phases[partition] = phase
 
     def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
-        """Move the partitions for which the transition is valid to a state other than online."""
+        """Move partitions to the state `target` if the transition is valid. For ONLINE, use `elect`."""
         for partition in self._movable(partitions, target):
             self._context.partition_phases[partition] = target
 

@@ -50,7 +50,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start these reassignments, or cancel them if the target is None. Return the result for each one."""
+        """Start reassignments, or cancel them if the target is None. Return an Outcome for each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -92,16 +92,17 @@ class Reassignments:
             yield from self._advance(partition, self._context.assignment(partition))
 
     def complete(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Complete the reassignments of these partitions whose targets are in sync."""
+        """Complete each reassignment of these partitions whose target replicas are all in sync."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             assignment = self._context.assignment(partition)
             if self._is_complete(partition, assignment):
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """Return the assignments of these partitions (None for all) that are being reassigned."""
-        wanted = self._context.reassigning if partitions is None else partitions
-        assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
+        """Return the assignments of all partitions being reassigned, or only of `partitions` if not None."""
+        context = self._context
+        found = context.reassigning if partitions is None else context.reassigning.intersection(partitions)
+        assignments = {partition: context.assignment(partition) for partition in sorted(found)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
 
     def _refusal(self, partition: TopicPartition, target: tuple[int, ...]) -> Outcome | None:
@@ -187,7 +188,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Increment the leader epoch, and send LeaderAndIsr to all replicas, with added replicas as new."""
+        """Increment the leader epoch, and send LeaderAndIsr to all replicas (`is_new` for added replicas)."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -215,7 +216,7 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """Return Kafka's error if a partition cannot move from `present` to `target`, or None."""
+    """Return Kafka's error if a partition cannot move from `present` to `target`, or None if it can."""
     problem = None
     added = [broker for broker in target if broker not in present]
     if not target:

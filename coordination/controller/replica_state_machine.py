@@ -57,7 +57,7 @@ class Replicas:
             context.replica_phases[(partition, broker)] = phase
 
     def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
-        """Move the replicas for which the transition is valid to a state, and send the requests."""
+        """Move replicas to the state `target` if the transition is valid, and send the resulting requests."""
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
         for partition, broker in replicas:

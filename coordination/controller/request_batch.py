@@ -29,7 +29,7 @@ class RequestBatch:
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
     ) -> None:
-        """Add LeaderAndIsr for a partition to these brokers, and UpdateMetadata to all brokers."""
+        """Add LeaderAndIsr requests to `brokers` for a partition, and UpdateMetadata for all brokers."""
         context = self._context
         assignment = context.assignment(partition)
         topic_id = context.topic_ids.get(partition.topic)
@@ -43,7 +43,7 @@ class RequestBatch:
         self.update_metadata(context.brokers, [partition])
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Add UpdateMetadata to these brokers, with the live brokers and the partitions that have a state."""
+        """Add UpdateMetadata requests with the live brokers and the partitions that have a state."""
         context = self._context
         self._metadata_brokers.update(brokers)
         for partition in partitions:
@@ -62,7 +62,7 @@ class RequestBatch:
             )
 
     def stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
-        """Add StopReplica to a broker. With `delete`, the broker also deletes the log."""
+        """Add a StopReplica request for a partition. With `delete`, the broker also deletes the log."""
         partitions = self._stop_replica.setdefault(broker, {})
         known = partitions.get(partition)
         already_delete = known is not None and known.delete

@@ -26,11 +26,11 @@ _FAILED = {
         "OfflinePartitionLeaderElectionStrategy(true)",
     ),
 }
-"""Error codes of failed elections, and Kafka's names of the strategies for the error messages."""
+"""Error codes for failed elections, and Kafka's strategy names for the error messages."""
 
 
 class Elections:
-    """Leader elections of partitions that already have a state."""
+    """Leader elections for existing partitions."""
 
     def __init__(self, context: ControllerContext, partitions: Partitions) -> None:
         self._context = context
@@ -39,7 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for these partitions (None for all that need an election), and return the results."""
+        """Elect leaders for these partitions (None: all that need an election). Return the outcomes."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []

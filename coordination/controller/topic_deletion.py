@@ -44,7 +44,7 @@ class Deletions:
                 self.halt({partition.topic})
 
     def request(self, topics: Iterable[str]) -> Procedure[None]:
-        """Request the deletion of topics."""
+        """Add topics to the pending deletions, and advance the deletions."""
         context = self._context
         deletable = self._deletable(topics)
         context.deletions.update(deletable)
@@ -63,7 +63,7 @@ class Deletions:
             yield from self.go_on()
 
     def fail(self, replicas: Iterable[Replica]) -> Procedure[None]:
-        """Handle replicas that could not be deleted or are now offline."""
+        """Mark failed or offline replicas as ineligible for deletion, and advance the deletions."""
         failed = [replica for replica in replicas if self._context.is_deleted(replica[0].topic)]
         if failed:
             yield from self._replicas.move(failed, ReplicaPhase.DELETION_INELIGIBLE)
@@ -71,7 +71,7 @@ class Deletions:
             yield from self.go_on()
 
     def answered(self, answer: StopReplicaAnswered) -> Procedure[None]:
-        """Handle a broker's response to the deletion of replicas."""
+        """Handle a broker's StopReplica response for replicas to delete."""
         context = self._context
         deleted: list[Replica] = []
         failed: list[Replica] = []

@@ -18,7 +18,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A live broker. `epoch` is the czxid of its registration, by which earlier registrations are fenced."""
+    """A registered broker. `epoch` is the czxid of the registration, which fences earlier registrations."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -27,7 +27,7 @@ class BrokerInfo:
     features: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the endpoint with this listener name, or None."""
+        """Return the endpoint with this listener name, or None if there is none."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
@@ -44,7 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """Return this state with additional partitions that only `found` contains."""
+        """Return this state plus the partitions that only `found` contains, if the topic IDs are the same."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})

@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notices under one path. `heard` is called, in order, with the path and payload of each notice."""
+    """The notices under one path. `heard` is called, in order, with the path and payload of new notices."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class Notices:
 
 
 class Following:
-    """A task that calls `read_all`, and then processes changes: new notices of `notices`, and then
-    `read_again`, which reads nodes without notices again and is also called after `wake`. `what` is the name
-    in log messages. The parent nodes `paths` are created if they are missing.
+    """A task that calls `read_all` once per session, and then processes new notices. Afterwards, and after
+    `wake`, it calls `read_again` for nodes whose changes are not announced by notices. `what` is the name in
+    log messages. The parent nodes `paths` are created if they are missing.
     """
 
     def __init__(

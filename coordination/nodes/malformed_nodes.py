@@ -10,7 +10,7 @@ import logging
 log = logging.getLogger(__name__)
 
 NO_VERSION = -1
-"""The version in log calls if the name of a node is invalid."""
+"""The version to pass to `report` if the name of a node is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps its previous settings, and none of its records are deleted"
 MALFORMED_FEATURES = "no features are treated as finalized"

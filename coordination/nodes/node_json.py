@@ -1,4 +1,4 @@
-"""JSON payloads of nodes, encoded as in Kafka. Errors in fields contain the node's path.
+"""JSON payloads of nodes, encoded as in Kafka. All errors contain the node's path.
 
 As in Kafka, unknown fields are ignored, null is equivalent to a missing field, and known fields are read from
 nodes of newer versions.
@@ -40,7 +40,7 @@ class NodeObject:
 
     @classmethod
     def parse(cls, path: str, data: bytes | None) -> "NodeObject":
-        """Parse the payload of the node at `path`."""
+        """Parse the payload of the node at `path`. Raises MalformedNode if it is not a JSON object."""
         if not data:
             raise MalformedNode(path, "the node is empty")
         try:
@@ -81,7 +81,7 @@ class NodeObject:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Read a string. A string that cannot be encoded is invalid."""
+        """Read a string. A string that cannot be encoded as UTF-8 is invalid."""
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:

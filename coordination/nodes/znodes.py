@@ -127,7 +127,7 @@ def delete_topic_path(topic: str) -> str:
 
 
 def unfinished_fork_path(topic: str) -> str:
-    """Return the path of a node that exists while a topic is forked. After a crash, the topic is deleted."""
+    """Return the path of the node that exists while a topic is being forked, for cleanup after a crash."""
     return f"{UNFINISHED_FORKS}/{topic}"
 
 
@@ -211,7 +211,7 @@ def encode_topic(topic: TopicState) -> bytes:
 
 
 def decode_topic(name: str, data: bytes | None) -> TopicState:
-    """Decode /brokers/topics/T, versions 1 to 3. A partition without replicas cannot have a leader."""
+    """Decode /brokers/topics/T, versions 1 to 3. An empty list of replicas is valid."""
     path = topic_path(name)
     values = NodeObject.parse(path, data)
     replicas = _replicas(values.object("partitions"))
@@ -312,7 +312,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """Decode the path of the entity. Version 1 contains the type and the entity in separate fields."""
+    """Decode the entity path in a config change notice. Version 1 has separate fields for type and name."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")
@@ -441,5 +441,5 @@ def node_name(name: str | None) -> str:
 
 
 def entity_name(node: str) -> str | None:
-    """Return the entity of a node. None is the default entity."""
+    """Return the name of the entity with this node name, or None for the default entity."""
     return None if node == DEFAULT_ENTITY else unquote(node)

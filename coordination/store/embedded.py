@@ -36,9 +36,10 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """A metadata store with one journal file. Brokers in the same process share it, each with a session.
+    """A metadata store with one journal file. Brokers in the same process share the store, with one session
+    for each broker. No other process may use the file.
 
-    Opening the store raises OSError, CorruptJournal. No other process may use the file.
+    Creating the object opens the file, and raises OSError or CorruptJournal if the file cannot be read.
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # With the first change, write the deletion of ephemeral nodes of the previous process.
+        # With the first change, write the deletion of the ephemeral nodes that the previous process left.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
     def tail_was_cut(self) -> bool:
-        """Whether the last change in the journal was unreadable when the journal was opened."""
+        """Whether an unreadable last change was removed from the journal when it was opened."""
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":
@@ -74,7 +75,7 @@ class EmbeddedMetadataStore:
         return session
 
     def snapshot(self) -> bytes:
-        """Return the content of a journal file for the current tree."""
+        """Return the current tree, encoded as a journal file."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
@@ -90,14 +91,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Return the data and stat of a node, possibly before they are on disk."""
+        """Return the data and stat of a node, which may not be on disk yet."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Return the stat of a node or None, possibly before it is on disk."""
+        """Return the stat of a node, which may not be on disk yet, or None if the node is missing."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -105,7 +106,7 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """Return the names of a node's children, possibly before they are on disk."""
+        """Return the names of a node's children, which may not be on disk yet."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)

@@ -44,7 +44,7 @@ class CorruptJournal(MetadataStoreError):
 
 
 class JournalFull(OSError):
-    """A write for which the disk has no space. Nothing was written, and the write may be retried."""
+    """A write that failed because the disk is full. It had no effect and may be retried."""
 
 
 class Journal:
@@ -60,7 +60,7 @@ class Journal:
 
     def open(self) -> Tree:
         """Read the tree from the file, and remove an incomplete end that a crash left. If the file is
-        missing, create it with an empty tree. Raises CorruptJournal, OSError.
+        missing, create it with an empty tree. Raises CorruptJournal or OSError.
         """
         try:
             with open(self.path, "rb") as file:
@@ -87,7 +87,7 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines from `encode_transaction` durably. Raises JournalFull, OSError."""
+        """Write lines from `encode_transaction` durably. Raises JournalFull or another OSError."""
         view = memoryview(lines)
         try:
             while view:
@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Postpone the next compaction after a failure, by as many changes as after a success."""
+        """After a failed compaction, delay the next one by as many changes as after a successful one."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
-    """Decode a journal. Return its tree, the size of its snapshot, and the size of its valid part."""
+    """Decode a journal. Return its tree, and the sizes, in bytes, of its snapshot and of its valid lines."""
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
@@ -251,12 +251,12 @@ def _line(value: Any) -> bytes:
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Encode data as text for a line."""
+    """Encode a node's data as text for a journal line."""
     return None if data is None else data.decode("iso-8859-1")
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """Decode the result of `text_of`. Raises ValueError for any other text."""
+    """Decode text from `text_of`. Raises ValueError if the text has characters outside ISO-8859-1."""
     return None if text is None else text.encode("iso-8859-1")
 
 

@@ -26,7 +26,7 @@ _AT_ONCE = 256
 
 
 class MetadataStoreError(Exception):
-    """Base class of all errors of store operations."""
+    """Base class of all errors from store operations."""
 
 
 class NoNode(MetadataStoreError):
@@ -66,7 +66,7 @@ class LoginFailed(MetadataStoreError):
 
 
 class TransactionFailed(MetadataStoreError):
-    """A `multi` without effect, because the operation with this index failed with `cause`."""
+    """A transaction that had no effect, because the operation at `index` failed with `cause`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -104,7 +104,7 @@ class Stat(NamedTuple):
 
 
 class EventKind(Enum):
-    """The kind of change of a watched node."""
+    """The kind of change to a watched node."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -113,7 +113,7 @@ class EventKind(Enum):
 
 
 class Event(NamedTuple):
-    """The event passed to a watch."""
+    """A change to a watched node, as passed to the watch."""
 
     kind: EventKind
     path: str
@@ -189,11 +189,11 @@ class MetadataStore(ABC):
 
     @abstractmethod
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return the stat of a node, or None if it is missing. The watch also fires when it is created."""
+        """Return the stat of a node, or None if it is missing. The watch then fires when it is created."""
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the sorted names of a node's children. Raises NoNode, without setting the watch."""
+        """Return a node's child names, sorted. Raises NoNode, without setting the watch, if it is missing."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
@@ -208,21 +208,21 @@ class MetadataStore(ABC):
     async def create(
         self, path: str, data: bytes | None = None, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node under an existing parent, and return its path. Raises NodeExists, NoNode,
-        NoChildrenForEphemerals.
+        """Create a node, and return its path. Raises NodeExists, NoNode if the parent is missing, or
+        NoChildrenForEphemerals if the parent is ephemeral.
         """
         result = await self._one(Create(path, data, ephemeral, sequential))
         assert isinstance(result, str)
         return result
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Replace the data of a node with this version; return the new stat. Raises NoNode, BadVersion."""
+        """Replace the data of a node with this version. Return the new stat. Raises NoNode or BadVersion."""
         result = await self._one(SetData(path, data, version))
         assert isinstance(result, Stat)
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Delete a node with this version and without children. Raises NoNode, BadVersion, NotEmpty."""
+        """Delete a node with this version and without children. Raises NoNode, BadVersion or NotEmpty."""
         await self._one(Delete(path, version))
 
     async def ensure(self, path: str) -> None:

@@ -32,7 +32,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """Maps each request to the future of its response, and the watch to set if the request succeeds."""
+        """Maps each request ID to the future for its response, and to the ID of the watch to set, if any."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
@@ -100,14 +100,14 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # Send the message first: if it is too long, this raises an error, and no response may be expected.
+        # Send the message first: if it is too long, `send` raises an error, and no response will arrive.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
         return await future
 
     async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
-        """Send a read request, one of store_wire.READS, and return its encoded result."""
+        """Send a read request of type `kind` (see store_wire.READS), and return its encoded result."""
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()

@@ -1,4 +1,4 @@
-"""Server of an EmbeddedMetadataStore for one other process, with the requests and sessions of that process.
+"""Server that gives one other process access to an EmbeddedMetadataStore.
 
 Rules, in addition to the rules of metadata_store.py:
 - Requests begin in the order of arrival. Events and responses are sent, over one connection, in the order in
@@ -30,7 +30,7 @@ CHECKS_PER_TIMEOUT = 3
 
 
 class Silence:
-    """The time in seconds since the last message, on a monotonic clock. No I/O.
+    """A timer for the time since the last message, in seconds on a monotonic clock. No I/O.
 
     Time during which this process did not run is not counted: if the interval between two checks is longer
     than the timeout, the measurement starts again.
@@ -45,7 +45,7 @@ class Silence:
         self._heard_s = now_s
 
     def is_too_long(self, now_s: float) -> bool:
-        """Whether the timeout has passed. Call this several times per timeout."""
+        """Whether the timeout has passed since the last message. Call this several times per timeout."""
         if now_s - self._looked_s > self._timeout_s:
             self._heard_s = now_s
         self._looked_s = now_s

@@ -111,14 +111,14 @@ class Failed(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """Event of a watch."""
+    """Message that a watch has fired."""
 
     watch_id: int
     event: Event
 
 
 class Expired(NamedTuple):
-    """Expiry of a session."""
+    """Message that a session has expired."""
 
     session_id: int
 
@@ -237,7 +237,7 @@ def encode_node(data: bytes | None, stat: Stat) -> Message:
 
 
 def decode_node(result: Any) -> tuple[bytes | None, Stat]:
-    """Decode the result of `encode_node`."""
+    """Decode the result of a "get" request: the data and the stat of the node."""
     data, stat = result
     return bytes_of(data), Stat(*stat)
 

@@ -22,7 +22,7 @@ class Node:
         self.cversion = 0
         self.owner = owner
         self.children = NO_CHILDREN
-        """The children by name. All nodes without children share one empty object (see `adopt`)."""
+        """Nodes without children share one empty object, which `adopt` replaces."""
 
     def adopt(self, name: str, child: "Node") -> None:
         """Add a child with this name."""
@@ -45,7 +45,7 @@ class Node:
 
 
 def check_path(path: str) -> None:
-    """Raise ValueError for an invalid node path."""
+    """Raise ValueError if `path` is not a valid node path."""
     if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path or "\0" in path:
         raise ValueError(f"{path!r} is not a path: expected /name/name")
 

@@ -42,7 +42,7 @@ class DigestMd5Client:
         self._expected: bytes | None = None
 
     def evaluate(self, challenge: bytes) -> bytes:
-        """Return the next message to send. Raises DigestError."""
+        """Return the response to the server's challenge. Raises DigestError if the challenge is invalid."""
         if self.done:
             raise DigestError("it continues after the end of the exchange")
         if self._expected is None:

@@ -1,4 +1,4 @@
-"""Adapter for kazoo's connection threads to an asyncio event loop.
+"""Adapter between kazoo's connection threads and an asyncio event loop.
 
 kazoo reads ZooKeeper's messages in one thread per connection. This adapter passes the messages to the event
 loop in order: an event that arrived before a response is delivered before that response, as ZooKeeper
@@ -100,7 +100,7 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """Send data and return the number of sent bytes. Raises ssl.SSLWantReadError, SSLWantWriteError."""
+        """Send data, and return the size sent. Raises SSLWantReadError or SSLWantWriteError if not ready."""
         return self._connection.send(data)
 
     def pending(self) -> int:
@@ -108,7 +108,7 @@ class TlsStream:
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most `size` bytes, or none at the end of the stream. Raises ssl.SSLWantReadError."""
+        """Return up to `size` bytes, or b"" at the end. Raises ssl.SSLWantReadError if there is no data."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -141,7 +141,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Wait by select(), which is passed as `plain`. A TlsStream in `reading` is ready if it contains data."""
+    """Wait with `plain`, a select() function. A TlsStream in `reading` is ready if it contains data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -167,11 +167,11 @@ class Result:
         self.on_result: OnResult | None = None
 
     def set(self, value: Any = None) -> None:
-        """Receive the response from kazoo."""
+        """Pass a response from kazoo to the event loop."""
         self._handler.call(self._resolve, value, None)
 
     def set_exception(self, error: Exception) -> None:
-        """Receive the error from kazoo."""
+        """Pass an error from kazoo to the event loop."""
         self._handler.call(self._resolve, None, error)
 
     def _resolve(self, value: Any, error: Exception | None) -> None:
@@ -224,7 +224,7 @@ class LoopHandler:
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:
-        """Wait before another connection attempt."""
+        """Wait before another connection attempt. Raises RetryFailedError if the session has ended."""
         if self._ended.wait(seconds):
             raise RetryFailedError("the session has ended")
 

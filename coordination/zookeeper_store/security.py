@@ -63,7 +63,7 @@ class Access(NamedTuple):
 
 
 def access_of_others(path: str) -> Access:
-    """Return the permissions, by Kafka's rules, on a protected node at this path below the chroot."""
+    """Return other clients' permissions on a protected node, by Kafka's rules. `path` excludes the chroot."""
     if path == _OPEN_TO_ALL:
         return Access(world_reads=True, world_writes=True)
     return Access(world_reads=not path.startswith(_SECRET), world_writes=False)

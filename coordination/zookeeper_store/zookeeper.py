@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""Limit of pending requests: kazoo writes a byte for each to a socket pair, and the 271st byte blocks."""
+"""Maximum number of pending requests. kazoo writes a byte for each to a socket pair, and blocks at 271."""
 
 _RETRY_WAIT_S_MAX = 1.0
 """Maximum wait between reconnection attempts. kazoo's default, up to a minute, would delay recovery."""
@@ -56,8 +56,8 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A watch, which is active after the response to its read and fires once. `seen` is the stat in that
-    response, or None if the node was missing.
+    """A one-time watch. It becomes active when the response to the read that set it arrives. `seen` is the
+    stat in that response, or None if the node was missing.
     """
 
     def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:
@@ -67,7 +67,7 @@ class _Watching:
         self.seen: ZnodeStat | None = None
 
     def missed(self, now: ZnodeStat | None) -> stores.EventKind | None:
-        """Return the first change between `seen` and `now`, or None."""
+        """Return the first change between `seen` and `now`, or None if the stat did not change."""
         if self.seen is None:
             return stores.EventKind.CREATED if now else None
         if now is None or now.czxid != self.seen.czxid:
@@ -106,7 +106,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
         self.requests = 0
-        """The number of requests that got a response."""
+        """The number of completed requests, including failed ones."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._resuming: asyncio.Task[None] | None = None
@@ -125,7 +125,7 @@ class ZooKeeperMetadataStore(StoreSession):
         missing chroot is created. The servers' configuration may change the session timeout.
 
         Raises ValueError if `hosts` is malformed, ConnectionLost if no server responds within
-        `connection_timeout_ms` (default: the session timeout), and LoginFailed.
+        `connection_timeout_ms` (default: the session timeout), or LoginFailed if authentication is rejected.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         store = cls(hosts, session_timeout_ms, security)

@@ -31,7 +31,7 @@ from kafka_compat.storage.records.records import encode_varint, join_batch, read
 from kafka_compat.storage.segments.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20
-"""Maximum number of offsets whose last-of-key flags are computed at once; each flag takes one byte."""
+"""Maximum number of offsets whose last-of-key flags are computed at once. Each flag takes one byte."""
 
 
 class Transactions:
@@ -91,7 +91,7 @@ class Transactions:
 
 
 class LastOfProducer(NamedTuple):
-    """The epoch and last record offset of a producer's last batch. The offset of a marker is -1."""
+    """A producer's epoch and last record offset. The offset is -1 if the epoch has only a marker."""
 
     producer_epoch: int
     last_offset: int
@@ -118,7 +118,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """Clean one batch. Return `data` itself, a batch with fewer or no records, or None to remove it."""
+        """Return the cleaned batch (`data` itself if nothing changed), or None if the batch is removed."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control
@@ -196,7 +196,7 @@ class BatchCleaner:
         return kept
 
     def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
-        """Whether to keep a message of an old format. `tombstones_stay` depends on the segment's age."""
+        """Whether to keep a message in an old format. Without `tombstones_stay`, tombstones are removed."""
         if offset > self._map.latest_offset:
             return True
         last = self._map.get(key) if key is not None else offset + 1

@@ -37,12 +37,12 @@ PUT_RECORDS = 1000
 """Minimum number of records added to the map at once, because adding records one by one takes longer."""
 
 Throttle = Callable[[int], None]
-"""Called with the number of bytes of each read or write; it may sleep."""
+"""Function that is called with the number of bytes in each read or write, and may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSource:
-    """A sealed segment at the time the job was created."""
+    """A sealed segment, as it was when the job was created."""
 
     base_offset: int
     end_offset: int
@@ -54,7 +54,7 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """The input of a cleaning. `segments` are the sealed segments, oldest first; keys are read starting at
+    """The input of a cleaning. `segments` are the sealed segments, oldest first. Keys are read starting at
     `first_dirty_offset`. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
@@ -83,7 +83,7 @@ class CleaningJob:
 
     @classmethod
     def decode(cls, content: bytes) -> CleaningJob:
-        """Decode the result of `encode`."""
+        """Decode a job from its JSON object."""
         fields = json.loads(content)
         fields["segments"] = tuple(SegmentSource(**segment) for segment in fields["segments"])
         fields["transaction_indexes"] = tuple(fields["transaction_indexes"])
@@ -104,7 +104,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The result of a completed job: all records below `end_offset` are clean."""
+    """Report of a completed job. All records below `end_offset` are clean."""
 
     end_offset: int
     key_count: int
@@ -113,8 +113,8 @@ class CleaningDone:
 def run(
     job: CleaningJob, filesystem: Filesystem, throttle: Throttle
 ) -> Iterator[CleanedGroup | CleaningDone]:
-    """Run the job. Yield each group once its files are durable, and finally the result. Raises OSError,
-    CorruptRecord, InvalidRecord, CorruptFile.
+    """Run the job. Yield each group once its files are durable, and finally a CleaningDone. Raises OSError,
+    or CorruptRecord, InvalidRecord or CorruptFile if the log is damaged.
     """
     work = _Cleaning(job, filesystem, throttle)
     offset_map = work.build_map()
@@ -157,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """Map each key of the dirty part to its last offset, as far as the keys fit into the map."""
+        """Map each key in the dirty part to its last offset, until the map is full."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -315,7 +315,7 @@ class _CleanedSegment:
 def _add_keys(
     header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys and offsets of a batch's records to the lists, starting at `found.first_offset`."""
+    """Add a batch's keys and offsets to the lists `keys` and `offsets`, starting at `found.first_offset`."""
     first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):

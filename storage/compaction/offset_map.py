@@ -1,4 +1,4 @@
-"""Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
+"""Offset map for a cleaning: the last offset of each key, in at most log.cleaner.dedupe.buffer.size bytes.
 
 There are two implementations. A dictionary is about ten times faster, but takes about 200 bytes per key. A
 table of slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An
@@ -20,7 +20,7 @@ DICT_ENTRY_BYTES = 176
 """Memory in bytes that a dictionary entry takes, without its key, while the dictionary is being enlarged."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
-"""Maximum number of tracked batches with tombstones; each takes eight bytes."""
+"""Maximum number of tracked batches with tombstones. Each takes eight bytes."""
 _DIGEST = struct.Struct("<QQ")
 
 
@@ -38,7 +38,7 @@ class OffsetMap:
     )
 
     get: Callable[[bytes], int | None]
-    """Returns the last offset of a key, or None if the key is unknown."""
+    """Function that returns the last offset of a key, or None if the key is unknown."""
 
     def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
         """`load_factor` is the maximum fraction of used slots."""
@@ -57,9 +57,8 @@ class OffsetMap:
         return len(self._table)
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> bool:
-        """Add keys written at these ascending offsets.
-
-        Returns False if not all keys fit; the map then covers the records up to `latest_offset`.
+        """Add the keys of the records at these ascending offsets, and return whether all keys fit. If they do
+        not, the map covers the records up to `latest_offset`.
         """
         count = self._table.put(keys, offsets)
         if count < len(keys) and isinstance(self._table, _Dictionary):
@@ -77,13 +76,13 @@ class OffsetMap:
             self._tombstones.append(base_offset)
 
     def may_hold_tombstones(self, base_offset: int) -> bool:
-        """Whether this batch may contain tombstones, according to `note_tombstones`."""
+        """Whether the batch at `base_offset` may contain tombstones, according to `note_tombstones`."""
         noted = self._tombstones
         at = bisect_left(noted, base_offset)
         return len(noted) == TOMBSTONES_MAX if at == len(noted) else noted[at] == base_offset
 
     def holds_all_of(self, first_offset: int, last_offset: int) -> bool:
-        """Whether the map covers every record of this range."""
+        """Whether the map covers all offsets from `first_offset` to `last_offset`."""
         return self.first_offset <= first_offset and last_offset <= self.latest_offset
 
     def flags(self, start: int, count: int) -> bytearray:
@@ -108,7 +107,6 @@ class _Dictionary:
         return len(self._offsets)
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Add as many keys as fit, and return their number."""
         known = self._offsets
         before = len(known)
         keys_bytes = sum(map(len, keys))
@@ -125,14 +123,13 @@ class _Dictionary:
         for index, key in enumerate(keys):
             if key not in known:
                 self._free_bytes -= DICT_ENTRY_BYTES + len(key)
-                # Always accept the first key: a cleaning must make progress.
+                # Always accept the first key, because a cleaning must make progress.
                 if self._free_bytes < 0 and known:
                     return index
             known[key] = offsets[index]
         return len(keys)
 
     def offsets(self) -> Iterable[int]:
-        """Return the last offsets, unordered."""
         return self._offsets.values()
 
     def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
@@ -157,7 +154,7 @@ class _Dictionary:
 
 
 class _Slots:
-    """A compact table: each slot contains a 16-byte digest and an offset. Uses double hashing.
+    """A compact hash table with double hashing. Each slot contains the 16-byte digest of a key and an offset.
 
     Keys whose digests collide are treated as one key, as in Apache Kafka; with 128 bits a collision is
     practically impossible.
@@ -169,18 +166,17 @@ class _Slots:
         self._slots = _prime_up_to(max(slots, 3))
         self._count = 0
         self._count_max = int(self._slots * load_factor)
-        # Allocate all slots at once: untouched pages take no memory.
+        # Allocate all slots at once, because untouched pages take no memory.
         self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
 
     def __len__(self) -> int:
         return self._count
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Add as many keys as fit, and return their number."""
         return self.put_digests(b"".join(map(_digest, keys)), offsets)
 
     def put_digests(self, digests: Buffer, offsets: Sequence[int]) -> int:
-        """Add keys, given as their concatenated digests."""
+        """Add as many keys as fit, given as their concatenated digests, and return the number added."""
         words, slots = self._words, self._slots
         for index, (high, low) in enumerate(_DIGEST.iter_unpack(digests)):
             at = high % slots * 3
@@ -198,13 +194,11 @@ class _Slots:
         return len(offsets)
 
     def get(self, key: bytes) -> int | None:
-        """Return the last offset of `key`, or None if unknown."""
         high, low = _DIGEST.unpack(_digest(key))
         word = self._words[self._find(high, low)]
         return word - 1 if word else None
 
     def offsets(self) -> Iterator[int]:
-        """Return the last offsets, unordered."""
         return (word - 1 for word in self._words[::3] if word)
 
     def _find(self, high: int, low: int) -> int:

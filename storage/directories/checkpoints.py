@@ -78,7 +78,7 @@ def encode_topic_id(topic_id: UUID) -> str:
 
 
 def decode_topic_id(text: str) -> UUID:
-    """Decode the result of `encode_topic_id`. Raises ValueError for any other text."""
+    """Decode a topic ID from `encode_topic_id`. Raises ValueError if `text` is not a topic ID."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
@@ -97,5 +97,5 @@ def decode_partition_metadata(content: bytes) -> UUID:
 
 
 def encode_clean_shutdown(broker_epoch: int = -1) -> bytes:
-    """Encode the clean-shutdown marker with the broker epoch, or -1 if there is none (KIP-966)."""
+    """Encode the clean-shutdown marker. The broker epoch is -1 if there is none (KIP-966)."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

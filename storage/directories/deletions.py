@@ -21,11 +21,11 @@ class Deletions:
         self._pending: deque[tuple[int, str]] = deque()
 
     def schedule(self, path: str, due_ms: int) -> None:
-        """Schedule the deletion of a file, or of a directory with its files."""
+        """Schedule the deletion of a file, or of a directory with its files, at `due_ms`."""
         self._pending.append((due_ms, path))
 
     def directories(self) -> set[str]:
-        """Return the directories with pending deletions."""
+        """Return the directories that contain files or directories to be deleted."""
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:

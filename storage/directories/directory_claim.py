@@ -14,7 +14,7 @@ _NUMBERS = ("broker.id", "node.id", "version")
 
 
 def why_unusable(path: str, error: OSError) -> str:
-    """Explain to administrators why a log directory cannot be used."""
+    """Return the reason why a log directory cannot be used, as text for administrators."""
     if os.path.islink(path) and not os.path.exists(path):
         return f"{path} is a symbolic link to {os.path.realpath(path)}, which does not exist"
     existing = path
@@ -38,7 +38,7 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Lock the directory, and create it if it is missing. Raises LogDirInUse, OSError."""
+        """Lock the directory, and create it if it is missing. Raises LogDirInUse if it is already locked."""
         if self._lock is not None:
             return
         try:
@@ -56,7 +56,6 @@ class DirectoryClaim:
             )
 
     def unlock(self) -> None:
-        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -73,15 +72,15 @@ class DirectoryClaim:
         return not stored
 
     def mark(self, broker_id: int, cluster_id: str) -> None:
-        """Make this broker the owner of the directory."""
+        """Record this broker as the owner of the directory in meta.properties."""
         properties = {"broker.id": str(broker_id), "version": "0", "cluster.id": cluster_id}
         path = f"{self._path}/{META_PROPERTIES}"
         self._filesystem.write_file_atomically(path, encode_properties(properties))
 
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
-    """Read meta.properties; return an empty dictionary if the file is missing. Raises
-    InconsistentMetaProperties at an invalid line, because the directory may then belong to other software.
+    """Return the entries of meta.properties, or an empty dictionary if the file is missing. Raises
+    InconsistentMetaProperties if a line is invalid: the directory may then belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"
     try:
@@ -105,8 +104,8 @@ def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
 def stored_meta_properties(
     directories: Sequence[str], filesystem: Filesystem | None = None
 ) -> dict[str, str]:
-    """Return the first meta.properties found (`cluster.id`, `broker.id`), or an empty dictionary if all
-    directories are new. Raises InconsistentMetaProperties.
+    """Return the entries of the first meta.properties found, such as `cluster.id`, or an empty dictionary if
+    no directory has this file. Raises InconsistentMetaProperties if a line of the file is invalid.
     """
     files = filesystem or RealFilesystem()
     for directory in directories:

@@ -1,4 +1,4 @@
-"""Names of partition directories, as in Kafka, and parsing of these names."""
+"""Creation and parsing of the names of partition directories, as in Kafka."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def directory_name(key: TopicPartition) -> str:
 
 
 def unique_name(key: TopicPartition, ending: str) -> str:
-    """Return a directory name with a random part and a suffix. As in Kafka, a long topic name is truncated so
-    that the result does not exceed the maximum length of a file name.
+    """Return a directory name for a partition with a random ID and the suffix `ending`. As in Kafka, a long
+    topic name is truncated, so that the result does not exceed the maximum length of a file name.
     """
     suffix = f".{uuid4().hex}{ending}"
     return directory_name(key)[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """Return the partition whose log, or copy of a log, a directory with this name contains. Return None for
-    other names, and for a copy whose name was truncated.
+    """Return the partition whose log, or future copy of a log, is in a directory with this name. Return None
+    for other directories, and if the name of a future copy was truncated.
     """
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
@@ -43,7 +43,7 @@ def is_future(name: str) -> bool:
 
 
 def parse_name(name: str) -> TopicPartition | None:
-    """Return the partition whose log has a directory with this name, or None for other names."""
+    """Return the partition whose log is in a directory named `name`, or None for any other name."""
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None

@@ -35,7 +35,7 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """The pending removals of one log directory. `settle` runs in its worker, other methods on the loop."""
+    """The pending removals from one log directory. Only `settle` runs in the directory's worker."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class DirectoryRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose directory or checkpoint entries are being removed, with callbacks."""
+        """Callbacks for partitions whose directory or checkpoint entries are being removed."""
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether there is a removal to carry out, or a caller that waits for one."""
+        """Whether a removal is pending, or a caller is waiting for one."""
         return bool(self._waiting) or any(self._leaving.values())
 
     def add(
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
-        """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
-        # This order is required because `settle`, which runs concurrently, reads them in reverse order.
+        """Schedule the rename of a partition directory for the next `settle` (see `LogDirectory.remove`)."""
+        # This order is required because `settle`, which runs concurrently, reads `_leaving` first.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
@@ -72,18 +72,18 @@ class DirectoryRemovals:
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back after the next `settle`, with an error if the partition is still not free."""
+        """Call `done` after the next `settle`, with an error if the partition is still not free."""
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
-        """Fail all waiters with `failure`, because the disk has failed."""
+        """Call all waiting callbacks with `failure`, the error of the failed disk."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
         self._finish(failure, list(self._leaving))
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Carry out the pending removals. Raises LogDirFailure, or RefusedForNow, which may be retried."""
+        """Carry out the pending removals. Raises LogDirFailure, or RefusedForNow if a retry is possible."""
         # `add` stores the removal before the key, so the removal of each key in this list is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
@@ -135,7 +135,7 @@ class DirectoryRemovals:
             self._worker.hand_back(lambda: done(error))
 
     def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
-        """Call the waiters of these partitions with `error`; None means free. Runs on the loop."""
+        """Call the callbacks for these partitions with `error`, which is None if the partitions are free."""
         for key in keys:
             waiters = self._leaving.get(key, [])
             if error is None:

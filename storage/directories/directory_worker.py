@@ -23,7 +23,7 @@ from kafka_compat.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Iterator[None] | None]
-"""A job on a disk. If it returns a generator, urgent jobs may run at each yield."""
+"""A disk operation. If it returns a generator, urgent jobs may run at each yield."""
 Done = Callable[[Exception | None], None]
 
 
@@ -31,7 +31,7 @@ class Worker(Protocol):
     """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Queue `job`. When it has run, call `done` with its error or None; without `done`, log the error."""
+        """Queue `job`. Then call `done` with the job's error or None. Without `done`, log the error."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
         """Call `function` on the submitting thread. May be called from any thread."""
@@ -54,7 +54,7 @@ class InlineWorker:
         function()
 
     def close(self) -> None:
-        """Do nothing: no job is ever pending."""
+        """Do nothing, because no job is ever pending."""
 
 
 class ThreadWorker:
@@ -68,7 +68,7 @@ class ThreadWorker:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
         self._jobs: deque[tuple[Job, Done | None]] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """Wakes the thread: True for each job, False to end the thread."""
+        """Messages that wake the thread: True for each job, False to end the thread."""
         self._thread: threading.Thread | None = None
         self._closed = False
 

@@ -15,10 +15,10 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""Error numbers of a full disk or an exhausted user quota."""
+"""Error numbers for a full disk or an exhausted user quota."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""Error numbers of shortages in the process or the machine, which do not indicate a disk failure."""
+"""Error numbers for shortages in the process or the machine, which do not indicate a disk failure."""
 
 
 TIMES_KEPT: Final = 512
@@ -50,14 +50,14 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """Why the most recent write was rejected. None if it was accepted, or if the disk has failed."""
+        """The class of the error that rejected the most recent operation, or None if writes succeed."""
         self.flushes = 0
         """The total number of flushes. `flush_times_ms` contains the durations of the most recent ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
-        """Whether the durable offset of a log may differ from the offset in the checkpoint."""
+        """Whether the recovery point of any log may differ from its checkpoint entry."""
         self.log_starts_moved = True
-        """Whether the start offset of a log may differ from the offset in the checkpoint."""
+        """Whether the start offset of any log may differ from its checkpoint entry."""
         self.on_failure = on_failure
         self.worker: Worker = worker if worker is not None else InlineWorker()
         """The worker that syncs the files of this directory."""
@@ -78,7 +78,7 @@ class Disk:
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
         """Return the exception to raise after a write that failed without effect. If the disk is full, the
-        directory stays online; for other causes, see `fail`.
+        directory stays online. Other errors are passed to `fail`.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)

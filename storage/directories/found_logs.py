@@ -44,7 +44,7 @@ class FoundLogs:
         self.cleaned: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.duplicates: list[Log] = []
-        """Logs for which another directory has a longer copy."""
+        """Logs for which another directory contains a log that is at least as long."""
         self.recovered_bytes = 0
         self.truncated: dict[TopicPartition, int] = {}
 
@@ -152,7 +152,7 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by the summary from its last clean shutdown. Return None if the log has since changed."""
+    """Open a log with the summary of its last clean shutdown. Return None if the log has since changed."""
     summary = log_summaries.decode(line)
     # If the recovery point differs, a truncation may have begun: it lowers the recovery point first.
     if not clean and recovery_points.get(key) != summary.end_offset:
@@ -161,8 +161,8 @@ def _reopen(
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Call a function for many logs. With `waits`, calls wait for the disk and run on threads, so that their
-    syncs share a commit of the file system's journal.
+    """Call `action` for each item, and return the results. With `waits`, the calls wait for the disk and run
+    in threads, so that their syncs share a commit of the file system's journal.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

@@ -122,7 +122,7 @@ class LogDirectory:
 
     def begin(self, clean: bool) -> None:
         """Reconcile the checkpoints with the loaded logs, and remove the clean-shutdown marker. Raises
-        OSError, StorageError.
+        OSError or StorageError if a write fails.
         """
         filesystem = self._filesystem
         for name in filesystem.listdir(self.path):
@@ -148,7 +148,7 @@ class LogDirectory:
 
     def finish(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the checkpoints and then the clean-shutdown marker, after the logs are closed. Raises
-        OSError, StorageError.
+        OSError or StorageError if a write fails.
         """
         self.checkpoints.write_recovery_points()
         self.checkpoints.write_log_start_offsets()
@@ -181,8 +181,8 @@ class LogDirectory:
     # --- creation and deletion of logs
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """Create an empty log. Its first flush makes it durable. Raises LogDirFailure, DirectoryExists,
-        RefusedForNow (NotSettled unless `is_free`).
+        """Create an empty log. Its first flush makes it durable. Raises LogDirFailure, DirectoryExists or
+        RefusedForNow (NotSettled if `is_free` is false).
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -264,7 +264,8 @@ class LogDirectory:
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
         """Close a log, rename its partition directory, and return the new path. The files are deleted at
-        `due_ms` on the monotonic clock. `done` is called when the new name is durable, or at the first error.
+        `due_ms` on the monotonic clock, or kept if `due_ms` is None. `done` is called when the new name is
+        durable, or at the first error.
         """
         key = (log.topic, log.partition)
         log.abandon()
@@ -299,7 +300,7 @@ class LogDirectory:
             raise self.disk.refuse(error, f"move to {path}") from error
 
     def make_durable(self, log: Log, done: Done) -> None:
-        """Make a log and its checkpoint entries durable."""
+        """Make a log and its checkpoint entries durable, and then call `done`."""
 
         def work() -> None:
             log.flush()
@@ -314,7 +315,7 @@ class LogDirectory:
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether nothing on disk refers to a log with this name."""
+        """Whether no log, pending removal or checkpoint entry in this directory refers to the partition."""
         return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
@@ -329,7 +330,7 @@ class LogDirectory:
         self._submit_settle()
 
     def fail_waiters(self) -> None:
-        """Fail all waiters after the disk has failed."""
+        """Call all waiting callbacks with the error of the failed disk."""
         self.logs.clear()
         for item in list(self._truncations):
             item.log.truncations.all_done()
@@ -406,7 +407,7 @@ class LogDirectory:
             self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Write the checkpoint of the clean offsets, after flushing the log `flush_before`."""
+        """Write the checkpoint of the clean offsets. If `flush_before` is not None, flush that log first."""
 
         def store() -> None:
             if flush_before is not None:
@@ -416,11 +417,11 @@ class LogDirectory:
         self._submit(store)
 
     def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
+        """Write the changed high watermarks, `moved`, which the caller must not modify afterwards."""
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry failed operations."""
+        """Delete the files and partition directories whose deletion is due, and retry failed operations."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)

@@ -34,20 +34,20 @@ from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFil
 logger = logging.getLogger(__name__)
 
 PREFERRED_MAX = 10_000
-"""Maximum number of preferences for directories of future logs. If it is reached, the oldest is dropped."""
+"""Maximum number of preferred directories stored for future logs. The oldest preference is dropped first."""
 
 T = TypeVar("T")
 
 
 class LoadReport:
-    """The result of `LogDirs.load`."""
+    """Report about the log directories and logs opened by `LogDirs.load`."""
 
     def __init__(self) -> None:
         self.clean = True
         """Whether every directory was shut down cleanly."""
         self.log_count = 0
         self.recovered_bytes = 0
-        """Number of bytes that were read and checked."""
+        """Number of bytes that were read and checked by recovery."""
         self.truncated: dict[TopicPartition, int] = {}
         """Number of bytes removed after the last valid batch of each log."""
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -57,8 +57,8 @@ class LoadReport:
 class LogDirs:
     """All logs of one broker. `logs` contains the online logs, and `directories` the configured paths.
 
-    `on_failure` is called with the path of a directory that goes offline, after its logs are removed from
-    `logs`.
+    `on_failure` is called with the path and the partitions of a directory that goes offline, after its logs
+    are removed from `logs`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LogDirs:
         self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
-        """The clean offsets of compacted partitions."""
+        """The offsets up to which logs have been compacted."""
         self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id
@@ -110,7 +110,7 @@ class LogDirs:
 
     @property
     def futures(self) -> Mapping[TopicPartition, Log]:
-        """The copies that will replace logs."""
+        """The copies that will replace logs after moves between directories."""
         return self.moves.futures
 
     @property
@@ -120,7 +120,7 @@ class LogDirs:
 
     @property
     def offline(self) -> set[str]:
-        """The directories that have failed."""
+        """The paths of the directories that have failed."""
         return {path for path, directory in self._directories.items() if not directory.online}
 
     @property
@@ -131,7 +131,10 @@ class LogDirs:
     # --- startup
 
     def lock(self) -> None:
-        """Lock the directories for this process, as `load` also does. Raises LogDirInUse, OutOfResources."""
+        """Lock the directories for this process, as `load` also does.
+
+        Raises LogDirInUse if a directory is already locked, or OutOfResources.
+        """
         try:
             for directory in self._directories.values():
                 self._guarded(directory, "open", directory.claim.lock)
@@ -140,7 +143,7 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Release the directories, as `close` also does."""
+        """Release the locks on the directories, as `close` also does."""
         for directory in self._directories.values():
             directory.claim.unlock()
 
@@ -151,9 +154,8 @@ class LogDirs:
 
     def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
         """Lock the directories, check their owner, and open every log in them. `progress` may be called from
-        any thread.
-
-        With `keep_gaps`, missing offsets are attributed to compaction, for topics with unknown settings.
+        any thread. Set `keep_gaps` if the topics' settings are unknown: gaps between offsets are then
+        attributed to compaction.
 
         Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure if all directories
         have failed. Nothing is changed before the ownership of all directories is verified.
@@ -259,17 +261,17 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Prefer this directory for a log that does not exist yet (KIP-113), unless it is then offline."""
+        """Set the preferred directory for a future log (KIP-113). `create` ignores an offline directory."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
         """Create an empty log in its preferred directory, or in the directory with free space that has the
-        fewest logs. The first flush makes the log durable. See `when_ready`.
+        fewest logs. The first flush makes the log durable.
 
         Raises LogDirFailure if no directory is online, RefusedForNow if space or descriptors are exhausted or
-        an earlier log with the same name is not deleted yet, or DirectoryExists.
+        an earlier log with the same name is not deleted yet (see `when_ready`), or DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -291,7 +293,8 @@ class LogDirs:
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
         """Create a log with the current records of `source`. The two logs share closed segments in the same
-        log directory (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
+        log directory (`log.fork`). Both partitions must be ready. Raises LogDirFailure, RefusedForNow or
+        DirectoryExists.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -347,7 +350,7 @@ class LogDirs:
     # --- periodic work
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories that are due, and retry failed operations."""
+        """Delete the files and partition directories whose deletion is due, and retry failed operations."""
         self.moves.tick()
         for directory in self._online():
             directory.tick(now_ms)
@@ -372,7 +375,7 @@ class LogDirs:
                 directory.store_log_starts(lambda _: None)
 
     def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Record the changed high watermarks. The caller must not modify the mapping afterwards."""
+        """Write the changed high watermarks, `moved`, which the caller must not modify afterwards."""
         for directory in self._online():
             directory.store_high_watermarks(moved)
 
@@ -408,7 +411,7 @@ class LogDirs:
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush and close all logs, write checkpoints and clean-shutdown marker, and release the locks."""
+        """Flush and close all logs, write the checkpoints and clean-shutdown markers, and unlock."""
         for directory in self._directories.values():
             directory.worker.close()
         for directory in self._online():

@@ -45,7 +45,7 @@ class _Switch(NamedTuple):
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` contains the logs in use, from all directories."""
+    """The copies of logs that one broker is moving. `logs` contains the logs in use, from all directories."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class LogMoves:
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
         """Create an empty copy in `directory`, to which the caller copies the records of the log. Any earlier
-        copy is dropped. Raises LogDirFailure, RefusedForNow.
+        copy is dropped. Raises LogDirFailure or RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -163,7 +163,7 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Retry failed operations."""
+        """Retry making finished moves durable, after errors that allow a retry."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)

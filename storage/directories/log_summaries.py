@@ -42,7 +42,7 @@ class LogSummary(NamedTuple):
     topic_id: UUID | None
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
-    """Base offset and size in bytes of each segment, oldest first; at least one."""
+    """Base offset and size in bytes of each segment (at least one), oldest first."""
 
 
 def summarize(log: Log) -> LogSummary:
@@ -76,7 +76,7 @@ def encode(lines: Iterable[str]) -> bytes:
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """Return the lines of a summary file, for `decode`. Raises CorruptFile."""
+    """Return the encoded summaries in a summary file. Raises CorruptFile if its checksum is wrong."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged or from another version")
@@ -88,7 +88,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
 
 
 def decode(line: str) -> LogSummary:
-    """Decode one line returned by `read_lines`."""
+    """Decode one summary returned by `read_lines`."""
     directory_ns, log_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
     return LogSummary(
         int(directory_ns),

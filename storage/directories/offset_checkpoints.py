@@ -1,4 +1,4 @@
-"""Offset checkpoints of one log directory: their current content, and how they are written."""
+"""Offset checkpoints of one log directory, read at startup and then written by its worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 
 class OffsetCheckpoints:
     """The offset checkpoints of one directory. Only its worker writes them, with entries for the current logs
-    of the directory. `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
+    of the directory. `names` may be called from any thread. Methods that write raise LogDirFailure or
+    RefusedForNow if the write fails.
     """
 
     def __init__(
@@ -27,21 +28,21 @@ class OffsetCheckpoints:
         logs: Mapping[TopicPartition, Log],
         clean_offsets: Mapping[TopicPartition, int],
     ) -> None:
-        """`logs` contains the logs of the directory, `clean_offsets` the clean offsets of all directories."""
+        """`logs` contains the logs of this directory. `clean_offsets` covers all directories."""
         self._filesystem = filesystem
         self._disk = disk
         self._logs = logs
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Removed logs whose directories may reappear after a crash. `forget` removes their entries."""
+        """Removed logs whose directories may reappear after a crash. `forget` removes their entries later."""
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
         """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
         """Cache of the encoded high watermarks, because few of them change between two writes."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """Read the entries of a file. A missing or malformed file has no entries."""
+        """Return the offsets in the checkpoint `name`, or an empty dict if it is missing or malformed."""
         path = f"{self._disk.path}/{name}"
         try:
             offsets = checkpoints.decode_offsets(self._filesystem.read_file(path))
@@ -54,7 +55,7 @@ class OffsetCheckpoints:
         return dict(offsets)
 
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a file durably if its content has changed. Do not modify `offsets` afterwards."""
+        """Replace the checkpoint `name` durably if its offsets differ. Do not modify `offsets` afterwards."""
         self._disk.check()
         if self._stored.get(name) == offsets:
             return
@@ -70,7 +71,7 @@ class OffsetCheckpoints:
             raise self._disk.refuse(error, f"checkpoint {name}") from error
 
     def write_recovery_points(self) -> None:
-        """Write the recovery point of each log, the offset up to which it is durable."""
+        """Write the recovery point of each log, the offset up to which the log is durable."""
         self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
@@ -96,7 +97,7 @@ class OffsetCheckpoints:
         )
 
     def write_clean_offsets(self) -> None:
-        """Write the offset up to which each log is clean."""
+        """Write the clean offset of each log, the offset up to which the log has been compacted."""
         clean_offsets = dict(self._clean_offsets)
         self.write(
             checkpoints.CLEANER_OFFSETS,
@@ -107,7 +108,7 @@ class OffsetCheckpoints:
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Write the checkpoint with the changed high watermarks."""
+        """Write the changed high watermarks, `moved`, to the checkpoint."""
         logs = self._logs
         waiting = self._moved_high_watermarks
         waiting.update((key, offset) for key, offset in moved.items() if key in logs)
@@ -127,14 +128,14 @@ class OffsetCheckpoints:
         waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the checkpoint with these high watermarks, without entries for other logs."""
+        """Replace the checkpoint of the high watermarks. Partitions without a log in `logs` are omitted."""
         self.write(
             checkpoints.HIGH_WATERMARKS,
             {key: high_watermarks[key] for key in list(self._logs) if key in high_watermarks},
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of these partitions from all files, durably."""
+        """Remove the entries of these partitions from all checkpoints, durably."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)
@@ -149,16 +150,16 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of all partitions except these from all files, durably."""
+        """Remove the entries of all partitions except these from all checkpoints, durably."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 
     def names(self, key: TopicPartition) -> bool:
-        """Whether any file has an entry for this partition."""
+        """Whether any checkpoint has an entry for this partition."""
         return any(key in offsets for offsets in list(self._stored.values()))
 
     def exceeds(self, key: TopicPartition, offset: int) -> bool:
-        """Whether any file that recovery relies on has an entry for this partition beyond `offset`."""
+        """Whether any checkpoint that recovery uses contains an offset for the partition beyond `offset`."""
         return any(
             self._stored.get(name, {}).get(key, -1) > offset
             for name in (

@@ -91,7 +91,7 @@ def save(
 
 
 def remove(directories: Sequence[str], name: str) -> None:
-    """Delete a state. `remove_leftovers` later deletes its files. Raises FileNotFoundError."""
+    """Delete a state. `remove_leftovers` deletes its files. Raises FileNotFoundError if it is missing."""
     for path in directories:
         os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
 
@@ -110,7 +110,7 @@ def remove_leftovers(directories: Sequence[str]) -> None:
 
 
 def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
-    """Read a file that was passed to `save` in `files`. Raises FileNotFoundError."""
+    """Read a file that was passed to `save` in `files`. Raises FileNotFoundError if it does not exist."""
     return RealFilesystem().read_file(f"{directories[0]}/{SAVED}/{name}/{file}")
 
 
@@ -181,7 +181,7 @@ class Pack(RealFilesystem):
         self._logs[directory][name] = bytes(content)
 
     def link(self, source: str, target: str) -> None:
-        """Add a link to a file of the most recent log."""
+        """Add a hard link to a file of the most recently added log."""
         os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
 
     def encode(self) -> bytes:
@@ -195,7 +195,7 @@ class Pack(RealFilesystem):
 
 
 def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
-    """Decode the result of `Pack.encode` into file contents by log and file name. Raises ValueError."""
+    """Decode a pack from `Pack.encode`, and return the file contents by log directory and file name."""
     position = packed.index(b"\n") + 1
     logs: dict[str, dict[str, bytes]] = {}
     for directory, sizes in json.loads(packed[:position]).items():
@@ -244,7 +244,7 @@ def _return_directory(
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:
-    """Truncate a file to the saved content. Return False if the file begins with other content."""
+    """Truncate a file to the saved content. Return False if it has different content or other links."""
     file = RealFilesystem().open(path)
     if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
         return False

@@ -33,16 +33,16 @@ class DirtyPart:
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """Time in ms by which the oldest dirty record exceeds max.compaction.lag.ms; 0 if it does not."""
+    """Time in ms by which the oldest dirty record exceeds max.compaction.lag.ms, or 0 if it does not."""
 
     @property
     def ratio(self) -> float:
-        """The dirty share of the cleanable part."""
+        """The dirty bytes as a fraction of the cleanable bytes."""
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
 def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
-    """Find the dirty part of `log`. `cleaned_up_to` is the clean offset, or None if there is none."""
+    """Return the dirty part of `log`. `cleaned_up_to` is its clean offset, or None if there is none."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -72,7 +72,7 @@ def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int
 
 
 def is_due(log: Log, dirty: DirtyPart) -> bool:
-    """Whether `log` must be compacted now."""
+    """Whether a cleaning of `log` is due."""
     if not log.config.compact or not dirty.dirty_bytes or log.closed or log.is_settling:
         return False
     return dirty.overdue_ms > 0 or dirty.ratio > log.config.min_cleanable_dirty_ratio

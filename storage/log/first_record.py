@@ -20,8 +20,8 @@ _BATCHES_AT_ONCE = 256
 
 
 def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
-    """Find the first record in [offset, end_offset). A record without a timestamp has the timestamp -1.
-    Raises a StorageError if the record cannot be read.
+    """Return the offset and timestamp of the first record in [offset, end_offset), or None if there is no
+    record. A missing timestamp is -1. Raises a StorageError if the record cannot be read.
     """
     try:
         return (yield from _first(log, max(offset, log.log_start_offset), end_offset))

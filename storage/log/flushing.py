@@ -28,7 +28,6 @@ class Flushing:
         self.last_ms = clock.monotonic_ms()
         """The time at which the last flush ended, in ms on the monotonic clock."""
         self.truncation_count = 0
-        """The number of truncations of the log."""
         self.lock = threading.Lock()
         """Lock held while offsets and the list of segments are accessed together, but never during I/O."""
         self._name = name
@@ -50,7 +49,7 @@ class Flushing:
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
         """Make all records below `end_offset` durable. `segments` are all segments of the log, listed when it
-        had `truncation_count` truncations. Raises LogDirFailure, RefusedForNow.
+        had `truncation_count` truncations. Raises LogDirFailure or RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:
@@ -70,7 +69,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # The file is replaced atomically, so the write may be retried if the disk is only full.
+                # The file is replaced atomically, so the write may be retried if the disk is merely full.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error

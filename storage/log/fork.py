@@ -40,8 +40,8 @@ COPIED_BYTES_MAX: Final = SMALL_BYTES
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Create `directory` with the current content of `log`, not durably. With `is_new_topic`, the copy is for
-    a different topic, and the caller must call `become_new_topic` after opening it.
+    """Create `directory` as a copy of `log`, without syncing it. With `is_new_topic`, the copy is for a
+    different topic, and the caller must call `become_new_topic` after opening it.
 
     Call this on the thread that appends to the log, while no truncation is pending. Raises OSError and the
     same errors as `Log.roll`.
@@ -127,7 +127,7 @@ def link_directory(source: str, target: str) -> None:
 
 def fork_data(source: str, target: str) -> int:
     """Create `target` atomically with the content of the log directory `source`, and return the number of
-    logs. Raises LogDirInUse if a broker is using `source`, DirectoryExists, OSError.
+    logs. Raises LogDirInUse if a broker is using `source`, DirectoryExists if `target` exists, or OSError.
     """
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):

@@ -36,7 +36,7 @@ class LeaderEpochs:
         self.entries = entries
         """The entries, oldest first."""
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
-        """The newest epoch; -1 if there is none."""
+        """The newest epoch, or -1 if there is none."""
         self.changed = False
         """Whether the entries differ from the leader-epoch-checkpoint, so that the next flush stores them."""
 

@@ -144,8 +144,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """Open the log in `directory` by its summary. Return None if the summary is outdated or insufficient.
-        Raises OSError.
+        """Open the log in `directory` from its summary. Return None if the summary is outdated or
+        insufficient. Raises OSError if the disk fails.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset
@@ -290,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """Return the end offset of the segment in a `.swap` file; an empty segment ends after its base offset."""
+    """Return the end offset of the segment in a `.swap` file, or its base offset plus 1 if it is empty."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):

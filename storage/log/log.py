@@ -6,8 +6,8 @@ makes the files durable, `producers` checks sequences and transactions, `leader_
 epochs, and `truncations` contains truncations that are not on disk yet. The module `retention` decides which
 segments are deleted.
 
-`flush` and the changes of files by a truncation run in the worker of the log's directory. All other methods
-run on one thread.
+`flush` and the file changes of a truncation run in the worker of the log's directory. All other methods run
+on one thread.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class AppendInfo:
-    """The position of a request's batches in the log. `log_append_time` is -1 if the topic uses CreateTime.
-    `duplicate` is true if the request is a retry whose batches are already stored.
+    """The offsets of appended batches. `log_append_time` is -1 if the topic uses CreateTime. `duplicate` is
+    true if the request is a retry, and the offsets are those of the batch that is already stored.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -80,7 +80,7 @@ class AppendInfo:
 
 
 class LogContents:
-    """The content of a partition directory when its log is opened."""
+    """The segments and the state of a log that is being opened."""
 
     __slots__ = ("end_offset", "leader_epochs", "producers", "segments", "start_offset", "topic_id")
 
@@ -93,7 +93,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its stored file."""
+        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its checkpoint."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -156,7 +156,6 @@ class Log:
         self.leader_epochs.changed = False
         self.flushing = Flushing(self.name, disk, files, contents.end_offset, clock)
         self.truncations = Truncations()
-        """Truncations that are not on disk yet."""
         self._clock = clock
         self._reported_damage = ""
         self.update_config(config)
@@ -200,7 +199,7 @@ class Log:
 
     @property
     def truncation_count(self) -> int:
-        """The number of truncations. When it changes, a copy of the log is started again from scratch."""
+        """The number of truncations. If it changes, an unfinished copy of the log restarts from scratch."""
         return self.flushing.truncation_count
 
     @property
@@ -221,14 +220,14 @@ class Log:
         return self._clock.now_ms()
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Return the start offset and modification time (ms) of each segment. Raises LogDirFailure."""
+        """Return the start offset and modification time (ms) of each segment."""
         with self.disk.reading(self.name):
             return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
     # --- append
 
     def must_recompress(self, data: memoryview) -> bool:
-        """Whether the codec of a batch differs from the topic's codec."""
+        """Whether a batch must be recompressed with the topic's codec."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
@@ -236,8 +235,8 @@ class Log:
     def validate(
         self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
     ) -> ValidatedBatches:
-        """Validate batches for `append_as_leader`. May run in another thread: the log is not accessed. With
-        `quick`, raises TakesLong instead of taking more than a few milliseconds.
+        """Validate batches for `append_as_leader`. May run in any thread, because it does not access the log.
+        With `quick`, raises TakesLong if the validation would take more than a few milliseconds.
         """
         return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
 
@@ -251,11 +250,11 @@ class Log:
         internal: bool = False,
         validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
-        """Check, stamp and store the batches of one request.
+        """Check the batches of one request, assign offsets and the leader epoch to them, and append them.
 
-        `data` is stamped in place if it is writable. `internal` batches come from this broker's coordinators
-        and are not validated. `validated` is the result of `validate` for `data`. Raises the StorageError for
-        the cause if nothing was stored.
+        `data` is modified in place if it is writable. `internal` batches come from this broker's coordinators
+        and are not validated. `validated` is the result of `validate` for `data`. Raises a StorageError if
+        the batches are rejected or cannot be written.
         """
         if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
@@ -302,9 +301,9 @@ class Log:
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
     def append_as_follower(self, data: memoryview) -> AppendInfo:
-        """Store batches from the leader, with the leader's offsets and epochs.
+        """Append batches from the leader, with the leader's offsets and epochs.
 
-        Raises CorruptRecord for a bad CRC, or for offsets that do not continue the log.
+        Raises CorruptRecord if a CRC is wrong or the offsets do not continue the log.
         """
         self._check_writable()
         headers = read_checked_headers(data, self.log_end_offset)
@@ -328,8 +327,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Write stamped batches. `first_offset` is the offset with which the data was stamped, or None if the
-        offsets in `headers` are already correct.
+        """Append batches whose offsets in `data` are final. `first_offset` is the first of these offsets, or
+        None if the offsets in `headers` are final as well.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -382,8 +381,8 @@ class Log:
         )
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull, after which the
-        active segment is unchanged.
+        """Close the active segment and create a new one. Raises LogDirFailure, or a RefusedForNow error if
+        the active segment remains in use.
         """
         try:
             self.segments.active.complete()
@@ -406,7 +405,7 @@ class Log:
         return True
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Write the topic ID to partition.metadata. The next flush makes it durable. Raises LogDirFailure."""
+        """Write the topic ID to partition.metadata. The next flush makes it durable."""
         if topic_id == self.topic_id:
             return
         self.disk.check()
@@ -492,7 +491,9 @@ class Log:
         return CorruptRecord(f"{self.name}: {damage}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the largest known epoch up to `leader_epoch` and its end offset, or (-1, -1) (KIP-101)."""
+        """Return the largest known epoch up to `leader_epoch` and its end offset (KIP-101), or (-1, -1) if
+        `leader_epoch` is above all known epochs.
+        """
         return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions
@@ -512,10 +513,10 @@ class Log:
     # --- flush
 
     def flush(self) -> None:
-        """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure,
+        """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure or
         RefusedForNow.
 
-        Does nothing while a truncation is pending, because files and memory then differ.
+        Nothing is flushed while a truncation is pending, because files and memory then differ.
         """
         self.disk.check()
         flushing = self.flushing

@@ -1,6 +1,6 @@
 """The ordered segments of one log: reads and lookups across them.
 
-Segments are added and removed only on the loop's thread. A flush in another thread uses a copy of `all`.
+Segments are added and removed only on the event loop. A flush in another thread uses a copy of `all`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments of one log, at least one, oldest first. Batches are appended to the last one, `active`."""
+    """The segments of one log (at least one), oldest first. Batches are appended to the last, `active`."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -26,7 +26,7 @@ class LogSegments:
         self.active = segments[-1]
         self.active.set_sealed(False)
         self.removals = 0
-        """Counts operations that may have removed records. When it changes, cached positions are invalid."""
+        """Number of operations that may have removed records. A change invalidates cached positions."""
 
     @property
     def size_bytes(self) -> int:

@@ -86,7 +86,7 @@ _NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class ProducerEntry:
-    """The state of one producer ID in this partition. Unknown numbers are -1."""
+    """The state of one producer ID in a partition. Unknown numbers are -1."""
 
     __slots__ = (
         "batches",
@@ -154,11 +154,11 @@ class ProducerState:
         *,
         sequenced: bool = True,
     ) -> Duplicate | None:
-        """Check a batch with a producer ID by the rules of this module. Return None if it may be written.
+        """Check a batch with a producer ID by the rules in the module docstring. Return None if the batch may
+        be written, or the stored batch if it is a retry. Raises a ProducerError if the batch is rejected.
 
-        `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator
-        and have no sequence numbers. Every ten minutes, `check` also removes producers that have been
-        inactive for producer.id.expiration.ms.
+        `marker` is the marker in a control batch. Batches that are not `sequenced` come from a coordinator
+        and have no sequence numbers. Every ten minutes, `check` also removes inactive producers.
         """
         if now_ms >= self._expire_at_ms:
             self._expire_at_ms = now_ms + _EXPIRATION_CHECK_MS
@@ -269,7 +269,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction that is open or whose marker may not be committed."""
+        """The first offset of the oldest transaction that may be incomplete, or None if there is none."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called periodically with a partition, the number of bytes checked so far, and the total number of bytes."""
+"""Callback that receives a partition, the number of bytes checked so far, and the total number of bytes."""
 
 
 class Opening:
@@ -118,7 +118,7 @@ class Opening:
                 break
 
     def _forked_at(self) -> int:
-        """Return the offset at which producers restart sequences in a fork, or -1 if it is not a fork."""
+        """Return the offset at which producers restart sequences, or -1 if the log is not a fork."""
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")

@@ -87,7 +87,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """Read a batch, and find the same record as `first_of_batch`, in another thread if it may take long."""
+    """Find the record that `first_of_batch` returns, in another thread if reading the batch takes long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -103,7 +103,7 @@ def _first_of(
 def first_of_batch(
     data: bytes, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """Find the first record with at least this timestamp and offset in one batch of any format."""
+    """Return a batch's first record with at least this timestamp and offset, or None if there is none."""
     if header.magic == 2:
         # Records stamped by the broker have the timestamp of the header.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
@@ -139,7 +139,7 @@ class RecordTime(NamedTuple):
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """Find the first of `count` records in `body` whose deltas are both at or above the given minimums.
+    """Return the first of `count` records in `body` with at least these deltas, or None if there is none.
 
     As in `record_scan`, there are two methods with the same result. One examines record by record. The other
     examines many records of the same length at once, by slices that are columns of bytes. Other fields are
@@ -182,7 +182,7 @@ class _Run:
     __slots__ = ("_body", "_step", "_time_at", "_width", "count", "end")
 
     def __init__(self, body: bytes, start: int, content: int, step: int) -> None:
-        """`content` is the position after the first record's length; `step` is the total size of a record."""
+        """`content` is the position after the first record's length. `step` is the total size of a record."""
         self._body = body
         self._step = step
         self._time_at = content + 1
@@ -198,7 +198,7 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """Find the run of records that begins at `start`. Return None if the run is too short."""
+        """Return the run of records that begins at `start`, or None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
         # First check whether the length repeats, because this check is cheap and nearly always decisive.
@@ -215,7 +215,7 @@ class _Run:
         self.count -= len(self._column(at).lstrip(allowed))
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
-        """Find the first record of this run, by the rules of `first_record`."""
+        """Return the first record of the run with at least these deltas, or None if there is none."""
         # The last byte contains the highest bits of the zigzag number, which is twice the delta.
         least_top = max(2 * least_timestamp >> 7 * (self._width - 1), 0)
         if least_top > 127:

@@ -43,7 +43,7 @@ class Truncation:
         self._created = created
 
     def run(self) -> None:
-        """Truncate the files durably. Raises LogDirFailure, RefusedForNow."""
+        """Truncate the files durably. Raises LogDirFailure, or RefusedForNow if a retry is possible."""
         files = self._files
         try:
             files.retire(self._removed[::-1], self._due_ms)
@@ -65,7 +65,7 @@ class Truncation:
                 raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
     def done(self) -> None:
-        """Complete the truncation on the loop, after it is on disk."""
+        """Record that the truncation is on disk. Call this on the event loop."""
         if self.pending is not None:
             self.pending.done()
 
@@ -90,7 +90,7 @@ class Truncations:
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
-        """Start a truncation of `log`. Without `follow`, raises LogDirFailure, RefusedForNow.
+        """Start a truncation of `log`. Without `follow`, raises the same errors as `Truncation.run`.
 
         `log` is a parameter rather than an attribute: if a log and its truncations referred to each other,
         only the garbage collector would free a deleted log.
@@ -123,7 +123,7 @@ class Truncations:
             self.done()
 
     def when_none(self, callback: Callable[[], None]) -> None:
-        """Call back once no truncation is pending."""
+        """Call `callback` once no truncation is pending."""
         if self.count:
             self._waiters = (*self._waiters, callback)
         else:

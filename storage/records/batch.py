@@ -1,4 +1,4 @@
-"""Batch headers of message format 2 (RecordBatch, KIP-98), and messages of formats 0 and 1 in the same form.
+"""Batch headers of record format 2 (RecordBatch, KIP-98). Messages of formats 0 and 1 are read as batches.
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
@@ -14,13 +14,13 @@
         51      2  producer epoch
         53      4  base sequence
         57      4  record count
-        61         the records, together compressed when attributes say so
+        61         the records, compressed together if the attributes name a codec
 
 Offsets, lengths and counts are big-endian and signed.
 
 Messages of formats 0 and 1 have no batch header. A log directory written by an old Kafka may contain such
-messages (their layout is in `legacy`). Each message is presented as a batch of one record without leader
-epoch and producer. The offset of a compressed message is the offset of its last record; the other offsets are
+messages (see `legacy` for their layout). Each message is presented as a batch of one record without a leader
+epoch or producer. The offset of a compressed message is the offset of its last record; the other offsets are
 unknown until the message is decompressed.
 """
 
@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. Raises ValueError for the undefined numbers 5 to 7."""
+        """The compression codec. Raises ValueError for the undefined codes 5 to 7."""
         return CompressionType(self.attributes & COMPRESSION_MASK)
 
     @property
@@ -120,19 +120,19 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time at which a cleaning may remove tombstones (KIP-534), stored as the base timestamp."""
+        """The time at which compaction may remove the tombstones (KIP-534), or None if it is not set."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record. Sequences wrap to 0 after 2^31 - 1."""
+        """The sequence number of the last record, or -1 if there is none. Wraps to 0 after 2^31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return add_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def add_sequence(sequence: int, increment: int) -> int:
-    """Return `sequence + increment`, modulo 2^31 because producer sequences wrap."""
+    """Return `sequence + increment` modulo 2^31, because sequence numbers wrap."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
@@ -175,7 +175,7 @@ def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:
-    """Read the headers of contiguous batches. Raises CorruptRecord if the last batch is incomplete."""
+    """Read the headers of contiguous batches. Raises CorruptRecord if a batch is incomplete or too short."""
     headers = []
     position = 0
     while position < len(data):
@@ -190,9 +190,9 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
-    """Read the headers of batches from a leader, for a log that ends at `next_offset`.
+    """Read the headers of batches that a follower fetched from its leader at the offset `next_offset`.
 
-    Raises CorruptRecord if a CRC is wrong or an offset decreases.
+    Raises CorruptRecord if a batch is incomplete, a CRC is wrong, or an offset is lower than expected.
     """
     headers = read_headers(data)
     position = 0

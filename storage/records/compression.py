@@ -1,7 +1,6 @@
-"""Compression codecs of record batches, with output in the format of Kafka's Java producer.
+"""Compression codecs for record batches. Compressed data has the format of Kafka's Java producer.
 
-Decompression is limited, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes`
-returns the maximum decompressed size. Larger data raises MessageTooLarge; broken data raises CorruptRecord.
+The decompressed size is limited, so that a small malicious batch cannot exhaust the broker's memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def limit_bytes(compressed_size_bytes: int) -> int:
     """Return the maximum decompressed size, in bytes, of data with this compressed size.
 
     The limit is a hundred times the compressed size. It is at least 16 MiB, because a small batch of
-    identical records may legitimately have a higher ratio, and at most 128 MiB, more than any request that is
-    accepted by default.
+    identical records may legitimately have a higher ratio, and at most 128 MiB, which exceeds the default
+    maximum size of a request.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
@@ -49,10 +48,11 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
 
 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
-    """Decompress `data`.
+    """Decompress `data`. `magic` is the record format, as in `compress`.
 
-    Raises CorruptRecord for broken, truncated or trailing data and for an unknown codec. Raises
-    MessageTooLarge if the result exceeds `limit_bytes(len(data))`, and TakesLong if it exceeds `quick_bytes`.
+    Raises CorruptRecord if the data is corrupt, truncated or followed by other data, or if the codec is
+    unknown. Raises TakesLong if the decompressed size exceeds `quick_bytes`. Without `quick_bytes`, raises
+    MessageTooLarge if the decompressed size exceeds `limit_bytes(len(data))`.
     """
     if codec == CompressionType.NONE:
         return bytes(data)
@@ -102,7 +102,7 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
         raise CorruptRecord(f"invalid gzip data: {error}") from None
 
 
-# snappy: written with the framing of the Java library (xerial), as in Kafka; raw blocks are also accepted
+# snappy: compressed with the framing of the Java library (xerial), as in Kafka. Raw blocks are also accepted.
 
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -313,4 +313,4 @@ NAMES: dict[str, CompressionType] = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
-"""Codecs by their names in compression.type. The value `producer` is missing, because it is not a codec."""
+"""Maps values of compression.type to codecs. The value `producer` is missing, because it is not a codec."""

@@ -1,4 +1,4 @@
-"""Enumerations of the numbers in batches and records.
+"""Enumerations for the numeric codes in batches and records.
 
 Enumerations are defined in modules that are not compiled, because mypyc 2.4.1 treats an optional member of a
 compiled enumeration as true even if its number is 0.

@@ -49,8 +49,8 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Read the message at `position`, and return it with the next position. Raises CorruptRecord if the
-    message is incomplete, or if its CRC or a length is wrong.
+    """Read the message at `position`. Return the message and the position after it. Raises CorruptRecord if
+    the message is incomplete, or if its CRC or a length is wrong.
     """
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
@@ -102,7 +102,7 @@ def encode_message(message: Message) -> bytes:
 def unwrap(wrapper: Message) -> list[Message]:
     """Return the messages inside a compressed message, with absolute offsets and effective timestamps.
 
-    Raises InvalidRecord for inner messages that are not permitted, and CorruptRecord for broken data.
+    Raises InvalidRecord if an inner message is not permitted, and CorruptRecord if the data is corrupt.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
         raise InvalidRecord(f"the old message formats do not support codec {wrapper.codec}")
@@ -135,7 +135,7 @@ def unwrap(wrapper: Message) -> list[Message]:
 
 
 def records_of(batch: Buffer) -> Iterator[Record]:
-    """Return the records of one batch of any format.
+    """Iterate over the records of one batch in any format.
 
     Raises the same errors as `iter_records`, `read_message` and `unwrap`.
     """
@@ -162,7 +162,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """Read the records of a message set. A compressed message must be the only one. Raises InvalidRecord."""
+    """Read a message set. Raises InvalidRecord if a compressed message is not the only message in the set."""
     messages: list[Message] = []
     position = 0
     while position < len(data):
@@ -191,9 +191,9 @@ def up_convert(
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytes:
-    """Convert a message set to a batch of format 2 with offsets that start at 0.
+    """Convert the records of a message set to a batch of format 2 with offsets that start at 0.
 
-    `log_append_time`, in ms, replaces the timestamps. If it is None, they are kept (-1 in format 0).
+    `log_append_time`, in ms, replaces the timestamps. If it is None, the timestamps are kept.
     """
     if log_append_time is None:
         return build_batch(records, compression=codec, level=level)
@@ -210,8 +210,8 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
     Codec and offsets are kept. Control batches and headers are omitted, because the old formats do not have
     them. Uncompressed records below the fetched `first_offset` and an incomplete last batch are also omitted.
-    Conversion stops before a batch in zstd, which clients with these versions cannot read (KIP-110). Raises
-    UnsupportedCompressionType if the first batch is in zstd.
+    Conversion stops before a batch in zstd, which the clients that use these versions cannot read (KIP-110).
+    Raises UnsupportedCompressionType if no message precedes the zstd batch.
     """
     view = memoryview(data)
     parts: list[bytes] = []

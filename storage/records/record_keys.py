@@ -18,7 +18,7 @@ class RecordKeys(NamedTuple):
     """The keys and positions of a batch's records, as columns."""
 
     keys: list[bytes]
-    """The keys; empty for records without a key."""
+    """One key per record. If the key is null, the entry is empty."""
     offset_deltas: list[int]
     bounds: list[int]
     """The start position of each record in the body, followed by the end of the body."""
@@ -29,7 +29,7 @@ class RecordKeys(NamedTuple):
 
 
 def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
-    """Read the keys of a batch. `body` is the uncompressed part after the header.
+    """Read the keys and positions of a batch's records. `body` contains the uncompressed records.
 
     Raises InvalidRecord if the records do not fill `body` or are out of order.
     """
@@ -101,7 +101,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
 
 
 def timestamp_delta_at(body: bytes, start: int) -> tuple[int, int]:
-    """Return the timestamp delta in ms of the record at this position, and the position after the delta."""
+    """Return the timestamp delta in ms of the record at `start`, and the position after the delta."""
     while body[start] > 127:
         start += 1
     # Skip the length and the attributes.

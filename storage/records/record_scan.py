@@ -21,7 +21,7 @@ from kafka_compat.storage.records.records import read_varint, read_varlong
 
 
 class Scan(NamedTuple):
-    """The result of a scan: the smallest and largest timestamp delta in ms, and whether any key is null."""
+    """The smallest and largest timestamp delta in a batch, in ms, and whether any key is null."""
 
     min_timestamp_delta: int
     max_timestamp_delta: int
@@ -31,7 +31,7 @@ class Scan(NamedTuple):
 def scan(body: bytes, count: int) -> Scan:
     """Check that `body` contains exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, …
 
-    Raises InvalidRecord if it does not. After a wrong offset delta, the error contains the record's index.
+    Raises InvalidRecord if it does not. If an offset delta is wrong, the error contains the record's index.
     """
     if count * _MIN_RECORD_BYTES > len(body):
         raise InvalidRecord(f"{len(body)} bytes cannot contain {count} records")
@@ -86,11 +86,11 @@ class _State:
 
 
 BEYOND: Final = 1 << 40
-"""A step to an invalid position for negative lengths, so that the check of the record's end fails."""
+"""The step for a negative length, which leads beyond any batch, so that the check of the end fails."""
 STEP: Final = [
     (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
 ]
-"""Steps over a field by the first byte of its length: the size of the length (one or two bytes) plus the part
+"""Maps the first byte of a field's length to a step: the size of the length (one or two bytes) plus the part
 of its value that this byte determines.
 """
 
@@ -219,7 +219,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the next records if they have the same shape. Return False if there are too few of them."""
+    """Check the next records at once. Return False, without a check, if too few have the same shape."""
     start, index = state.position, state.index
     # First check whether the length repeats, because this check is cheap and nearly always decisive.
     length, position = read_varint(data, start)
@@ -326,7 +326,7 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """Return the smallest and largest of these two-byte zigzag numbers (first bytes `lows`, then `highs`)."""
+    """Return the extremes of two-byte zigzag numbers, given all first bytes and all second bytes."""
     least, greatest = lows[0], lows[-1]
     # If timestamps never decrease, the last high byte is the greatest, and the last low byte is the greatest
     # among the numbers with this high byte. Likewise, the first number is the smallest.

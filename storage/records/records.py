@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def encode_varint(value: int) -> bytes:
-    """Encode a signed number of up to 64 bits in zigzag base-128 form."""
+    """Encode a signed number of up to 64 bits as a zigzag varint."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 128:
         return bytes((rest,))
@@ -65,7 +65,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Decode the 32-bit varint at `position`; return (value, next position). Raises InvalidRecord."""
+    """Decode the 32-bit varint at `position`, and return (value, next position).
+
+    Raises InvalidRecord if the varint is incomplete or too long.
+    """
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -77,7 +80,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Decode the 64-bit varint at `position`; return (value, next position). Raises InvalidRecord."""
+    """Decode a 64-bit varint. The arguments, result and errors are the same as for `read_varint`."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
@@ -261,7 +264,7 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 class EndTransactionMarker(NamedTuple):
-    """The content of the control batch that ends a transaction."""
+    """The type and coordinator epoch in the control batch that ends a transaction."""
 
     type: ControlRecordType
     coordinator_epoch: int
@@ -309,7 +312,7 @@ def control_record_type(record: Record) -> ControlRecordType | None:
 
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
-    """Read the marker of a control batch. Return None if the batch contains a different control record."""
+    """Return the transaction marker in a control batch, or None if its record has a different type."""
     for record in iter_records(batch):
         kind = control_record_type(record)
         if kind is not ControlRecordType.ABORT and kind is not ControlRecordType.COMMIT:

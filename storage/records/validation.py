@@ -52,8 +52,8 @@ QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""Limits of `validate_batches` with `quick`: for the number of records, and for the number of bytes to
-checksum, to compress, to convert from an old format, and after decompression.
+"""Limits above which `validate_batches` with `quick` raises TakesLong: numbers of records, and numbers of
+bytes to checksum, to compress, to convert from an old format, and after decompression.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14
@@ -74,7 +74,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """The validation rules of one topic, named like Kafka's settings. Sizes are in bytes, times in ms."""
+    """The validation rules for one topic, named like Kafka's settings. Sizes are in bytes, times in ms."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30
@@ -86,13 +86,13 @@ class AppendPolicy:
     compression_type: str = "producer"
     compression_level: int | None = None
     validate_records: bool = True
-    """Extension: whether the content of batches after the header is validated."""
+    """Whether the records after the batch header are validated. Not a setting of Apache Kafka."""
     partition: str = ""
     """The partition's name, for error messages about records without a key in a compacted topic."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """Return the rules of a topic with these settings."""
+        """Return the validation rules for a topic with the settings `config`."""
         return cls(
             partition=partition,
             max_message_bytes=config.max_message_bytes,
@@ -107,11 +107,11 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""Cache of the most recently used rules, because many topics share one LogConfig object."""
+"""The most recent rules and their settings, cached because many topics share one LogConfig object."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """Return the rules for a partition, as an object that is shared if the topic is not compacted."""
+    """Return the validation rules for a partition, possibly as an object shared with other partitions."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
@@ -123,7 +123,7 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
 
 
 class ValidatedBatches:
-    """Batches that may be appended once base offsets and leader epoch are stamped into `data`.
+    """Batches that may be appended after the base offset and leader epoch have been written into `data`.
 
     `converted` is true if `data` was converted from an old format or recompressed. `data` is empty if an old
     client sent no messages. `headers` contains the header of the batch in `data`, if any, with base offset 0.
@@ -153,12 +153,11 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Validate the records of one partition in a Produce request of this version, or of the newest if None.
+    """Validate the data for one partition in a Produce request of this version, or of the newest if None.
 
     The timestamp type and the largest timestamp in the header are corrected if necessary, in place if `data`
-    is writable and otherwise in a copy. Raises the StorageError for the cause; record errors contain the
-    index of each invalid record. With `quick`, raises TakesLong instead of taking more than a few
-    milliseconds.
+    is writable and otherwise in a copy. Raises a StorageError whose class depends on the cause. With `quick`,
+    raises TakesLong if the validation would take more than a few milliseconds.
     """
     size_bytes = len(data)
     try:
@@ -266,10 +265,10 @@ def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple
 def _check_records(
     records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
 ) -> None:
-    """Raise an error with the index of each invalid record, if there are any.
+    """Raise InvalidTimestamp or InvalidRecord with the index of each invalid record, if there are any.
 
     All records may be valid even if the smallest timestamp is out of range, because records without a
-    timestamp are not checked. `is_log_append_time` is true if the producer set this type.
+    timestamp are not checked. `is_log_append_time` is true if the producer set the type LogAppendTime.
     """
     errors: list[tuple[int, str]] = []
     about_time = False
@@ -353,7 +352,10 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """Return the sizes and magic numbers of whole batches or messages. Raises CorruptRecord."""
+    """Return the sizes and magic numbers of the complete batches or messages in `data`.
+
+    Raises CorruptRecord if a length or magic number is invalid.
+    """
     sizes: list[int] = []
     magics: list[int] = []
     position = 0

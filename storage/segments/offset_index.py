@@ -55,7 +55,6 @@ class OffsetIndex:
         return index
 
     def encode(self) -> bytes:
-        """Encode the index file."""
         fields = array("I", bytes(len(self) * ENTRY_SIZE_BYTES))
         fields[0::2] = self._offsets
         fields[1::2] = self._positions
@@ -76,7 +75,7 @@ class OffsetIndex:
         self._offsets.append(last_offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
-        """Return the position of the last indexed batch that ends at or before `offset`; 0 if none does."""
+        """Return the last indexed position whose batch ends at or before `offset`, or 0 if there is none."""
         positions = self._positions
         at = bisect_right(self._offsets, offset - self.base_offset)
         return positions[at - 1] if at else 0
@@ -88,7 +87,7 @@ class OffsetIndex:
         return positions[at - 1] if at else 0
 
     def truncate(self, size_bytes: int) -> None:
-        """Remove the entries of batches at or after the position `size_bytes` of the log."""
+        """Remove the entries for batches at or after the position `size_bytes` in the log file."""
         at = bisect_right(self._positions, size_bytes - 1)
         self._offsets = self._offsets[:at]
         self._positions = self._positions[:at]

@@ -13,7 +13,7 @@ Rules
    retried. Segments are also closed to free descriptors for connections, down to the number reserved for
    files.
 
-Segments are opened and closed in several threads: in the event loop's, in flushes and in lookups by time.
+Segments are opened and closed in several threads: by the event loop, flushes and lookups by timestamp.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class OpenSegments:
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close segments for a connection if more than `kept` are open. Return whether any was closed."""
+        """Close segments if more than `kept` are open, to free descriptors. Return whether any was closed."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
@@ -131,7 +131,7 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system that retries a call that failed for lack of descriptors, after `spare` closed segments.
+    """A file system that retries calls that fail for lack of descriptors, after closing segments (`spare`).
 
     If `spare` returns 0, no segment is left to close and the error is raised.
     """

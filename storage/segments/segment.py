@@ -53,7 +53,7 @@ class FileSlice:
 
     @property
     def fd(self) -> int:
-        """The descriptor for sendfile."""
+        """The file descriptor, for sendfile."""
         return self.file.fileno()
 
     def load(self) -> None:
@@ -116,7 +116,7 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Whether the segment is deleted. It is set before the files are deleted, for a concurrent flush."""
+        """Whether the segment is deleted. Set before its files are deleted, to inform a concurrent flush."""
         self.sealed = False
         """Whether the segment is sealed and the index files are complete."""
         self.used = False
@@ -199,7 +199,7 @@ class Segment:
         self._opened()
 
     def reset(self) -> None:
-        """Forget all batches, before a scan that adds them."""
+        """Forget all batches. A scan must then add them again."""
         self.txn_index.reset()
         self._forget_all()
 
@@ -233,7 +233,7 @@ class Segment:
             self._reserved_bytes = RESERVE_FROM_BYTES
 
     def set_sealed(self, sealed: bool) -> None:
-        """Set whether this segment is sealed or the active one."""
+        """Mark the segment as sealed, or as the active segment."""
         self.sealed = sealed
         if self._file is not None:
             self._open_segments.note(self)
@@ -266,7 +266,7 @@ class Segment:
     def write(self, data: Buffer) -> None:
         """Append `data` to the file. The caller must then call `add_batch` for each batch in `data`.
 
-        Raises OSError, after truncating a partial write if the disk is full.
+        Raises OSError, after truncating a partial write.
         """
         file = self._file or self._open()
         self.used = True
@@ -320,7 +320,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """The largest timestamp of the first batch, for computing the segment's age. None if empty."""
+        """The largest timestamp of the first batch, or None if the segment is empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
@@ -338,7 +338,7 @@ class Segment:
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
     def can_hold(self, last_offset: int) -> bool:
-        """Whether the offset, relative to the base offset, fits into the 4 bytes of an index entry."""
+        """Whether `last_offset`, relative to the base offset, fits into the 4 bytes of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
     # --- lookup
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """Return the same as `position_of`. May run in any thread, because it does not use the tail."""
+        """Return the same position as `position_of`. May run in any thread, as the tail is not used."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):

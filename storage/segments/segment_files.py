@@ -39,7 +39,6 @@ class SegmentFiles:
         self._base_offset = base_offset
 
     def path(self, suffix: str) -> str:
-        """Return the path of the file with this suffix."""
         return f"{self._directory}/{file_name(self._base_offset, suffix)}"
 
     def open_log(self) -> File:
@@ -63,7 +62,7 @@ class SegmentFiles:
             return 0
 
     def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """Read the offset and time indexes. Raises FileNotFoundError, CorruptFile."""
+        """Read the offset and time indexes. Raises FileNotFoundError or CorruptFile."""
         offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
         time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
         return (
@@ -72,7 +71,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """Read the last entry of the time index from its file. Return None if the end is inconclusive."""
+        """Read the last entry of the time index file. Return None if it is missing or inconclusive."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:
@@ -80,7 +79,7 @@ class SegmentFiles:
         return last_entry(file, self._base_offset)
 
     def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Replace both index files, not durably."""
+        """Replace both index files, without syncing them."""
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
 

@@ -138,7 +138,7 @@ class SegmentIndexes:
         return offset_index, time_index
 
     def store(self) -> None:
-        """Write the index files, not durably. As in Kafka, the time index ends with the largest timestamp."""
+        """Write the index files, without a sync. As in Kafka, the largest timestamp ends the time index."""
         if self.txn_index is not None:
             self.txn_index.store()
         if self._is_new:
@@ -164,7 +164,7 @@ class SegmentIndexes:
     # --- the largest timestamp
 
     def max_timestamp(self) -> TimestampEntry | None:
-        """Return the largest timestamp and the last offset of its batch; (-1, base offset) if there is none.
+        """Return the largest timestamp and the last offset of its batch, or (-1, base offset) if none exists.
 
         The first call reads the end of the time index, and later calls use a cache. Returns None if the end
         of the time index is inconclusive, so that the indexes must be loaded.

@@ -70,7 +70,6 @@ class TimeIndex:
         return index
 
     def encode(self) -> bytes:
-        """Encode the index file."""
         return bytes(self._entries)
 
     def __len__(self) -> int:
@@ -94,7 +93,7 @@ class TimeIndex:
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """Return an offset before which all records have earlier timestamps, at least the base offset."""
+        """Return an offset (at least the base offset) before which all records have earlier timestamps."""
         entries = self._entries
         at = bisect_left(
             range(len(entries) // ENTRY_SIZE_BYTES), timestamp, key=lambda entry: _entry(entries, entry)[0]

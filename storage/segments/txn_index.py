@@ -21,14 +21,14 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry in a Fetch response, by which read_committed consumers skip records of a producer."""
+    """An entry in a Fetch response. read_committed consumers use it to skip a producer's aborted records."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """One entry of the index, with the offsets that this module's docstring explains."""
+    """One entry of the index. The module docstring explains the fields."""
 
     producer_id: int
     first_offset: int
@@ -42,7 +42,7 @@ def encode(entries: list[AbortedTxn]) -> bytes:
 
 
 def decode(content: bytes) -> list[AbortedTxn]:
-    """Decode an index file. Raises CorruptFile if it is torn, out of order or of an unknown version."""
+    """Decode an index file. Raises CorruptFile if it is torn or out of order or has an unknown version."""
     if len(content) % _ENTRY.size:
         raise CorruptFile(f"a transaction index of {len(content)} bytes ends inside an entry")
     entries: list[AbortedTxn] = []
