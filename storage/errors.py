@@ -29,6 +29,10 @@ class InvalidRecord(StorageError):
         self.record_errors = list(record_errors)
 
 
+class NotOneBatch(InvalidRecord):
+    """Records that are not exactly one batch of format 2. Kafka code 87."""
+
+
 class MisplacedBatch(InvalidRecord):
     """A client's batch with control records, or with invalid offsets, count or sequence. Kafka code 87."""
 

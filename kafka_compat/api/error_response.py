@@ -234,6 +234,16 @@ _WITH_STANDARD_MESSAGE = frozenset(
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 
+_WITHOUT_STANDARD_MESSAGE = frozenset(
+    (
+        ApiKey.ELECT_LEADERS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    )
+)
+"""APIs that omit a message that is only the code's standard text."""
+
 
 def error_response(
     api_key: ApiKey, version: int, request: Any, code: ErrorCode, message: str = ""
@@ -248,7 +258,9 @@ def error_response(
     text: str | None = None if code is ErrorCode.UNKNOWN_SERVER_ERROR else message or None
     if api_key in _WITH_STANDARD_MESSAGE:
         text = STANDARD_MESSAGES.get(code, code.name)
-    elif api_key in _WITHOUT_MESSAGE:
+    elif api_key in _WITHOUT_MESSAGE or (
+        api_key in _WITHOUT_STANDARD_MESSAGE and text == STANDARD_MESSAGES.get(code)
+    ):
         text = None
     response = _failed(response_class(api_key), code, text)
     for name, value in _UNLIKE.get(api_key, NOTHING).items():

@@ -24,7 +24,7 @@ from kafka_compat.coordination.nodes.node_json import INT32_MAX
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.error_mapping import store_errors_mapped
-from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, TopicMetadata
 from kafka_compat.metadata.feed import MetadataDelta
@@ -330,7 +330,7 @@ class Topics:
 
     async def _check_controller(self) -> None:
         if not await self._service.begin():
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
         """Wait until a topic has `partition_count` or more partitions, all with leaders. Return the topic."""

@@ -105,6 +105,14 @@ def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle
     transactional_id = transaction.transactional_id
     identity = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
     asked = yield from _partitions(transaction.topics)
+    unknown: PartitionErrors = {}
+    for item in asked:
+        if ctx.services.metadata.partition(*item) is None:
+            unknown[item] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        yield None
+    if unknown:
+        settle(transactional_id, dict.fromkeys(asked, ErrorCode.OPERATION_NOT_ATTEMPTED) | unknown)
+        return
     if transaction.verify_only:
         verified: PartitionErrors = {}
         for item in asked:

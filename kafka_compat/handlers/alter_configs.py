@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error, config_message
-from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
 from kafka_compat.protocol.messages import incremental_alter_configs
@@ -53,7 +53,9 @@ async def alter_each(
             await alter(resource, config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name))
         except Exception as error:
             failure = as_kafka_error(error, f"{api} for {name!r}")
-            response.error_code, response.error_message = failure.code, config_message(failure)
+            response.error_code = failure.code
+            if failure.message != STANDARD_MESSAGES.get(failure.code):
+                response.error_message = config_message(failure)
         responses.append(response)
         await turn.pause_if_due()
     return responses

@@ -25,14 +25,20 @@ def alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
     require_cluster(ctx, Operation.ALTER)
-    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    paths: dict[tuple[str, int], str] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
-            results = topics.setdefault(topic.name, [])
             for partition in topic.partitions:
-                code = _move(ctx, topic.name, partition, wanted.path)
-                results.append(AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code))
+                # A partition named several times is moved once, to the last directory.
+                paths[topic.name, partition] = wanted.path
                 yield None
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for (name, partition), path in paths.items():
+        code = _move(ctx, name, partition, path)
+        topics.setdefault(name, []).append(
+            AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
+        )
+        yield None
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(topic_name=name, partitions=results)

@@ -67,4 +67,5 @@ def _refusal(binding: Binding) -> KafkaError | None:
 def _result(outcome: KafkaError | None) -> AclCreationResult:
     if outcome is None:
         return AclCreationResult(error_message=None)
-    return AclCreationResult(error_code=outcome.code, error_message=outcome.message or None)
+    is_known = outcome.code is not ErrorCode.UNKNOWN_SERVER_ERROR
+    return AclCreationResult(error_code=outcome.code, error_message=outcome.message if is_known else None)

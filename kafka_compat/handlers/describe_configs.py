@@ -23,6 +23,7 @@ from kafka_compat.security.authorizer import Operation
 
 _Asked = tuple[int, str, tuple[str, ...] | None]
 _KNOWN_TYPES = frozenset(ResourceType)
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 @handler(0, 4)
@@ -37,6 +38,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
             await turn.pause_if_due()
         return response
     described: dict[_Asked, DescribeConfigsResult] = {}
+    refused: list[DescribeConfigsResult] = []
     for resource in request.resources:
         keys = resource.configuration_keys
         asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
@@ -44,8 +46,9 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
         if result is None:
             # Look up a repeated resource only once, and keep only one copy of it in memory.
             result = described[asked] = await _describe(ctx, request, resource)
-        response.results.append(result)
+        (refused if result.error_code in _REFUSED else response.results).append(result)
         await turn.pause_if_due()
+    response.results += refused
     return response
 
 

@@ -23,12 +23,15 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 @handler(0, 6)
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
+    groups: list[DescribedGroup] = []
     for group_id in request.groups:
         group = _describe(ctx, group_id)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = allowed_operations(ctx, ResourceType.GROUP, group_id)
-        response.groups.append(group)
+        is_denied = group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        (response.groups if is_denied else groups).append(group)
         yield None
+    response.groups += groups
     return response
 
 

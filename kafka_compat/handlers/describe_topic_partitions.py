@@ -28,8 +28,8 @@ def describe_topic_partitions(
     if cursor is not None and request.topics and cursor.topic_name not in names:
         return DescribeTopicPartitionsResponse(
             topics=[
-                DescribeTopicPartitionsResponseTopic(name=name, error_code=ErrorCode.INVALID_REQUEST)
-                for name in names
+                DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=ErrorCode.INVALID_REQUEST)
+                for topic in request.topics
             ]
         )
     if cursor is not None:

@@ -35,7 +35,7 @@ _MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""Maps error codes to messages. In version 4 and later, only error responses contain a message."""
+"""In versions 1 to 3, responses always have a message; in later versions, only with INVALID_REQUEST."""
 
 
 class _Found(NamedTuple):
@@ -83,7 +83,7 @@ def _answers(
                 Coordinator(
                     key=key,
                     error_code=found.error,
-                    error_message=_MESSAGES[found.error] if found.error else "",
+                    error_message=_MESSAGES[found.error] if found.error is ErrorCode.INVALID_REQUEST else "",
                     node_id=found.node_id,
                     host=found.host,
                     port=found.port,

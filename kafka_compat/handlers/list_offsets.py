@@ -56,17 +56,21 @@ def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[List
             yield None
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     response = ListOffsetsResponse()
+    refused: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
+        is_denied = topic.name in denied
         answers: list[ListOffsetsPartitionResponse] = []
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        topics = refused if is_denied else response.topics
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         for wanted in topic.partitions:
-            if topic.name in denied:
+            if is_denied:
                 answers.append(_error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif (topic.name, wanted.partition_index) in duplicates:
                 answers.append(_error(wanted, ErrorCode.INVALID_REQUEST))
             else:
                 answers.append((yield from _answer(ctx, request, topic.name, wanted)))
             yield None
+    response.topics += refused
     return response
 
 

@@ -25,16 +25,19 @@ def offset_for_leader_epoch(
     response = OffsetForLeaderEpochResponse()
     may_all = cluster_allows(ctx, Operation.CLUSTER_ACTION, logged=False)
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
+    refused: list[OffsetForLeaderTopicResult] = []
     for topic in request.topics:
+        is_allowed = may_all or topic.topic not in denied
         result = OffsetForLeaderTopicResult(topic=topic.topic)
-        response.topics.append(result)
+        (response.topics if is_allowed else refused).append(result)
         for wanted in topic.partitions:
-            if may_all or topic.topic not in denied:
+            if is_allowed:
                 answer = _answer(ctx, topic.topic, wanted)
             else:
                 answer = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             result.partitions.append(answer)
             yield None
+    response.topics += refused
     return response
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
-from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -14,6 +14,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kafka_compat.storage.errors import MessageTooLarge, NotOneBatch, ProducerError, RecordListTooLarge
 
 if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
@@ -39,6 +40,8 @@ _ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
 """Error codes for batches that Kafka rejects before it accesses the log."""
+_ERRORS_WITHOUT_MESSAGE: Final = (MessageTooLarge, RecordListTooLarge, ProducerError)
+"""Errors for valid batches. Responses omit the message, so that clients show Kafka's, which scripts match."""
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
@@ -55,8 +58,9 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
     """Return the response for a partition whose append raised `error`."""
-    answer = refused(index, code_of(error), str(error) or None)
-    if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
+    message = None if isinstance(error, _ERRORS_WITHOUT_MESSAGE) else str(error) or None
+    answer = refused(index, code_of(error), message)
+    if answer.error_code not in _ERRORS_WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         answer.log_start_offset = log_start_offset
     for batch_index, message in getattr(error, "record_errors", ()):
         answer.record_errors.append(
@@ -111,7 +115,7 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
         ):
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             request.topic_data = []
-            return [_denied(topic, code, STANDARD_MESSAGES[code]) for topic in asked]
+            return [_denied(topic, code) for topic in asked]
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     allowed: list[TopicProduceData] = []
     answers: list[TopicProduceResponse] = []
@@ -126,9 +130,9 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
     return answers
 
 
-def _denied(topic: TopicProduceData, code: ErrorCode, message: str | None = None) -> TopicProduceResponse:
+def _denied(topic: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
     return TopicProduceResponse(
         name=topic.name,
         topic_id=topic.topic_id,
-        partition_responses=[refused(data.index, code, message) for data in topic.partition_data],
+        partition_responses=[refused(data.index, code) for data in topic.partition_data],
     )

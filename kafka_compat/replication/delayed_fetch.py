@@ -193,6 +193,8 @@ class DelayedFetch:
         quotas, plan = self._quotas, self._plan
         if plan.is_outdated:
             return self._outdated()
+        if result.unknown:
+            result.add_unknown(is_follower=self.is_follower)
         if quotas is not None:
             throttle_ms = quotas.fetched(self._ctx, response_bytes(plan, result))
             if throttle_ms > 0:
@@ -203,6 +205,8 @@ class DelayedFetch:
         quotas, plan = self._quotas, self._plan
         if plan.is_outdated:
             return self._outdated()
+        if result.unknown:
+            result.add_unknown(is_follower=self.is_follower)
         if quotas is not None:
             size_bytes = yield from response_bytes_in_steps(plan, result)
             throttle_ms = quotas.fetched(self._ctx, size_bytes)

@@ -10,6 +10,7 @@ Rules
 3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
+5. In the response, unknown partitions follow the others: for consumers, those of unknown topic IDs first.
 """
 
 from __future__ import annotations
@@ -44,16 +45,24 @@ Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
 class ReadResult:
     """The data read from the partitions of a Fetch request."""
 
-    __slots__ = ("found", "is_urgent", "replicas", "total_bytes")
+    __slots__ = ("found", "is_urgent", "replicas", "total_bytes", "unknown")
 
     def __init__(self) -> None:
         self.found: list[Found] = []
+        self.unknown: list[Found] = []
+        """The partitions that are not in the metadata of this broker."""
         self.replicas: list[Partition] = []
         """The partitions that were read or skipped."""
         self.total_bytes = 0
         """Total size of the records, in bytes."""
         self.is_urgent = False
         """Whether the response must be sent now, because a partition has an error or has diverged."""
+
+    def add_unknown(self, *, is_follower: bool) -> None:
+        """Add the unknown partitions to the others, by rule 5."""
+        if not is_follower:
+            self.unknown.sort(key=lambda part: part[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+        self.found += self.unknown
 
 
 class FetchReader:
@@ -93,7 +102,7 @@ class FetchReader:
         """Read `targets` into `result`. With `is_first`, record a follower's fetch offsets as progress."""
         broker = self._services
         replicas = broker.replicas
-        found, replicas_read = result.found, result.replicas
+        found, unknown, replicas_read = result.found, result.unknown, result.replicas
         now_ms = broker.clock.monotonic_ms() if is_first else None
         passes_over = self.replica_id >= 0 and self._plan.session is not None
         for target in targets:
@@ -103,14 +112,16 @@ class FetchReader:
                 if isinstance(topic, UUID):
                     name = broker.metadata.topic_name(topic)
                     if name is None:
-                        found.append((target, unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0, None))
+                        data = unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID)
+                        unknown.append((target, data, 0, None))
                         result.is_urgent = True
                         continue
                     topic = name
                 partition = replicas.get(topic, target.partition)
                 if partition is None:
                     code = replicas.missing(topic, target.partition)
-                    found.append((target, unread(target.partition, code), 0, None))
+                    part = unknown if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else found
+                    part.append((target, unread(target.partition, code), 0, None))
                     result.is_urgent = True
                     continue
             elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):

@@ -34,13 +34,17 @@ _PARTITION_BYTES: Final = 40
 """Approximate sizes in bytes of a response without records: fixed, per topic, and per partition."""
 
 
+TopicPart = tuple[str | UUID, list[PartitionData]]
+"""A topic with partitions that follow each other."""
+
+
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
     """Build the response without opening a session. Records for a follower, whose ID is `replica_id`, count
     toward the leader's replication quota.
     """
-    topics: dict[str | UUID, list[PartitionData]] = {}
+    topics: list[TopicPart] = []
     _add(ctx, plan, result.found, replica_id, topics)
-    responses = [_topic(topic, partitions) for topic, partitions in topics.items()]
+    responses = [_topic(topic, partitions) for topic, partitions in topics]
     return FetchResponse(session_id=plan.session_id, responses=responses)
 
 
@@ -52,7 +56,7 @@ def response_in_steps(
     """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
-    topics: dict[str | UUID, list[PartitionData]] = {}
+    topics: list[TopicPart] = []
     for first in range(0, len(result.found), PARTITIONS_AT_ONCE):
         _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
         yield None
@@ -60,10 +64,10 @@ def response_in_steps(
         for target in denied:
             data = unread(target.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if plan.send(target, data, 0):
-                topics.setdefault(target.topic, []).append(data)
+                _partitions_of(topics, target.topic).append(data)
         yield None
     response = FetchResponse(session_id=plan.session_id)
-    for topic, partitions in topics.items():
+    for topic, partitions in topics:
         response.responses.append(_topic(topic, partitions))
         yield None
     return response
@@ -133,7 +137,7 @@ def _add(
     plan: FetchPlan,
     found: Sequence[Found],
     replica_id: int,
-    topics: dict[str | UUID, list[PartitionData]],
+    topics: list[TopicPart],
 ) -> None:
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
@@ -155,7 +159,7 @@ def _add(
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
                     data, size_bytes = unread(target.partition, code_of(damaged)), 0
-            topics.setdefault(target.topic, []).append(data)
+            _partitions_of(topics, target.topic).append(data)
         if held is None:
             continue
         counts = held.counts
@@ -179,6 +183,13 @@ def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
     for _, _, size_bytes, held in found:
         if size_bytes and held is not None and quota.is_throttled(held.topic, held.partition):
             quota.record(size_bytes, broker.clock.monotonic_ms())
+
+
+def _partitions_of(topics: list[TopicPart], topic: str | UUID) -> list[PartitionData]:
+    """The list for the topic's next partition. A topic is repeated if another one is in between."""
+    if not topics or (topics[-1][0] is not topic and topics[-1][0] != topic):
+        topics.append((topic, []))
+    return topics[-1][1]
 
 
 def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:

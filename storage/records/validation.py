@@ -18,6 +18,7 @@ from kafka_compat.storage.errors import (
     InvalidTimestamp,
     MessageTooLarge,
     MisplacedBatch,
+    NotOneBatch,
     RecordListTooLarge,
     TakesLong,
     UnsupportedCompressionType,
@@ -329,13 +330,13 @@ def _validate_unusual(
     sizes, magics = _batches(data)
     if not sizes:
         if only_format_2:
-            raise InvalidRecord(f"{len(data)} bytes do not contain a complete batch")
+            raise NotOneBatch(f"{len(data)} bytes do not contain a complete batch")
         return ValidatedBatches(data[:0], [])
     if only_format_2 and magics[0] != 2:
-        raise InvalidRecord(f"Produce v3 and later require record format 2, not {magics[0]}")
+        raise NotOneBatch(f"Produce v3 and later require record format 2, not {magics[0]}")
     if magics[0] == 2:
         if len(sizes) > 1:
-            raise InvalidRecord(f"{len(sizes)} batches for a partition, but only one is allowed")
+            raise NotOneBatch(f"{len(sizes)} batches for a partition, but only one is allowed")
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
         # As in Kafka, drop an incomplete second batch.

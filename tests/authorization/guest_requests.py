@@ -234,13 +234,13 @@ def _records(names: Names) -> Iterator[Ask]:
 
 
 def _by_partition(answer: Any) -> Any:
-    """Apache Kafka lists errors last, and their topics a second time."""
+    """Apache Kafka lists denied and unknown partitions in the order of the request, ours the denied last."""
     found = [
         {**item, "topic": topic["topic"], "topic_id": topic["topic_id"]}
         for topic in answer.pop("responses")
         for item in topic["partitions"]
     ]
-    return answer | {"partitions": found}
+    return answer | {"partitions": sorted(found, key=lambda item: item["error_code"])}
 
 
 def _transactional_produce(names: Names, transactional_id: str | None) -> Side:

@@ -20,7 +20,7 @@ from tests.authorization.guest_requests import METRICS_CONFIG, Ask, codes_in, ev
 from tests.authorization.policies import Policy, Resource
 from tests.authorization.servers import Denials, World
 from tests.conformance.batches import batch
-from tests.conformance.differential import differences, neutral
+from tests.conformance.comparison import differences, neutral
 from tests.support import campaign
 
 _DENIED = {29, 30, 31, 53}
@@ -93,7 +93,8 @@ def _compare(brokers: World, ask: Ask, version: int) -> tuple[list[str], set[int
     """Return the differences, and the error codes of our response."""
     ours, genuine = brokers.guest.both(ask.api_key, version, ask.request)
     codes = set(codes_in(ours))
-    shown = differences(neutral(ask.neutral(ours)), neutral(ask.neutral(genuine)))
+    mine, theirs = (neutral(ask.neutral(answer), ask.api_key) for answer in (ours, genuine))
+    shown = differences(mine, theirs, ask.api_key)
     return [f"{ask.api_key.name} {ask.what} v{version}{line}" for line in shown], codes
 
 

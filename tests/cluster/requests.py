@@ -13,7 +13,7 @@ from uuid import UUID
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.cluster.pair import Pair, Side
-from tests.conformance.differential import differences, neutral
+from tests.conformance.comparison import differences, neutral
 from tests.conformance.wire import Closed, Connection, Plain
 
 ZERO_ID = UUID(int=0)
@@ -37,7 +37,7 @@ def compare_answers(pair: Pair, asks: list[list[Ask]]) -> None:
     found = [
         f"{ask.what} (version {ask.version}, broker {ask.broker_id}){line}"
         for ask, mine, theirs in zip(asks[0], ours, genuine, strict=True)
-        for line in differences(neutral(mine), neutral(theirs))
+        for line in differences(neutral(mine, ask.api_key), neutral(theirs, ask.api_key), ask.api_key)
     ]
     assert not found, "\n".join(found)
 

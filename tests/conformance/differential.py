@@ -1,122 +1,21 @@
-"""The same request to our broker and to a genuine one, and what differs in the answers."""
+"""The same requests to our broker and to a genuine one, with what differs in the responses."""
 
 from __future__ import annotations
 
 import itertools
-import re
 import secrets
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
 from kafka_compat.protocol.schema import schema_of
+from tests.conformance.comparison import differences, neutral
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.support.process import wait_until
 
-ZERO_UUID = uuid.UUID(int=0)
-
-
-def whole_batches(records: bytes) -> bytes:
-    """The records up to the last whole batch: a cut one at the end is legal, and clients ignore it."""
-    end = 0
-    while end + 12 <= len(records):
-        after = end + 12 + int.from_bytes(records[end + 8 : end + 12], "big")
-        if after > len(records):
-            break
-        end = after
-    return records[:end]
-
-
-_WHEN = re.compile(r"\d{13,}")
-_SAID_OTHERWISE = re.compile(
-    r"This most likely occurs because of a request being malformed"  # says nothing of what is wrong
-    r"|.*HashMap\("  # a Scala collection as it prints itself
-    r"|.*%20"  # a name as it stands in ZooKeeper
-    r"|Request Request\("  # a whole request as it prints itself
-)
-"""Genuine Kafka's texts for which ours has better words."""
-
-_MASKS: dict[str, Callable[[Any], Any]] = {
-    "topic_id": lambda value: value != ZERO_UUID,
-    "cluster_id": lambda value: value is not None,
-    "host": lambda value: bool(value),
-    "port": lambda value: value > 0,
-    "error_message": lambda value: _WHEN.sub("(time)", value or ""),
-    "batch_index_error_message": lambda value: _WHEN.sub("(time)", value),
-    "log_dir": lambda value: bool(value),
-    "total_bytes": lambda value: value > 0,
-    "usable_bytes": lambda value: value > 0,
-    "session_id": lambda value: value != 0,
-    "producer_id": lambda value: value >= 0,
-    "member_id": lambda value: bool(value),
-    "leader": lambda value: bool(value),
-    "client_host": lambda value: bool(value),
-    "records": lambda value: value if value is None else whole_batches(value),
-}
-"""Ids and places that every broker chooses for itself: only whether they are there is compared. Texts lose
-their times.
-"""
-
-_ORDER = (
-    "topics",
-    "responses",
-    "configs",
-    "synonyms",
-    "partitions",
-    "brokers",
-    "partition_responses",
-    "groups",
-    "results",
-    "results_by_partition",
-    "results_by_topic_v3_and_below",
-    "topic_results",
-    "replica_election_results",
-    "partition_result",
-    "partition_errors",
-    "entries",
-    "entity",
-    "values",
-    "resources",
-    "acls",
-    "matching_acls",
-)
-"""Lists whose order means nothing."""
-
 Side = Callable[[str], Plain]
 """A request that differs by side ("ours" or "genuine"), because it holds an id that the broker gave."""
-
-
-def neutral(answer: Any, name: str = "") -> Any:
-    """The answer without what brokers choose for themselves."""
-    if name in _MASKS:
-        return _MASKS[name](answer)
-    if isinstance(answer, dict):
-        return {field: neutral(value, field) for field, value in answer.items()}
-    if isinstance(answer, list):
-        items = [neutral(item) for item in answer]
-        return sorted(items, key=repr) if name in _ORDER else items
-    return answer
-
-
-def differences(ours: Any, genuine: Any, path: str = "") -> Iterator[str]:
-    """Where two neutral answers differ, one line each."""
-    if isinstance(ours, dict) and isinstance(genuine, dict):
-        for field in genuine:
-            yield from differences(ours.get(field), genuine[field], f"{path}.{field}")
-    elif isinstance(ours, list) and isinstance(genuine, list) and len(ours) == len(genuine):
-        for index, (mine, theirs) in enumerate(zip(ours, genuine, strict=True)):
-            yield from differences(mine, theirs, f"{path}[{index}]")
-    elif path.endswith(".error_message") and (not genuine or (ours and _SAID_OTHERWISE.match(genuine))):
-        return  # a text where genuine Kafka gives none harms nobody
-    elif ours != genuine:
-        yield f"{path}: ours {_short(ours)}, genuine {_short(genuine)}"
-
-
-def _short(value: Any) -> str:
-    text = f"{len(value)} bytes {value[:80].hex()}" if isinstance(value, bytes) else repr(value)
-    return text if len(text) < 300 else f"{text[:300]}…"
 
 
 class Pair:
@@ -223,7 +122,7 @@ class Pair:
         answer: Plain = {}
         for version in self.versions(api_key) if versions is None else versions:
             answer, expected = self.both(api_key, version, request)
-            shown = differences(neutral(answer), neutral(expected))
+            shown = differences(neutral(answer, api_key), neutral(expected, api_key), api_key)
             found += [f"v{version}{line}" for line in shown]
         assert answer, f"{api_key.name}: no version was asked"
         assert not found, f"{api_key.name}:\n" + "\n".join(found[:60])

@@ -258,8 +258,7 @@ REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
 def test_invalid_batches_are_rejected_as_in_genuine_kafka(pair: Pair, what: str) -> None:
     data, expected = REFUSED_BATCHES[what]
     topic = pair.topic()
-    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data))
-    assert (code_of(genuine), code_of(ours)) == (expected, expected)
+    assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, data), (9,))) == expected
     pair.same(ApiKey.FETCH, fetch_request(topic, 0), (11,))
     answers = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, GOOD))
     assert [code_of(answer) for answer in answers] == [0, 0], "the partition still accepts valid batches"
@@ -303,11 +302,10 @@ def test_null_keys_in_a_compacted_topic_are_reported_per_record(pair: Pair) -> N
     """The error is INVALID_RECORD (87), and the response names the record."""
     topic = pair.topic(configs={"cleanup.policy": "compact"})
     records = [record(0), record(1, key=None), record(2), record(3, key=None)]
-    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, build_batch(records)))
-    for answer in (ours, genuine):
-        found = answer["responses"][0]["partition_responses"][0]
-        assert found["error_code"] == 87
-        assert [error["batch_index"] for error in found["record_errors"]] == [1, 3]
+    answer = pair.same(ApiKey.PRODUCE, produce_request(topic, build_batch(records)), (9,))
+    found = answer["responses"][0]["partition_responses"][0]
+    assert found["error_code"] == 87
+    assert [error["batch_index"] for error in found["record_errors"]] == [1, 3]
 
 
 def test_a_log_append_time_bit_set_by_a_client_is_rejected(pair: Pair) -> None:
@@ -374,8 +372,8 @@ def test_producing_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> Non
     for connection in pair.sides.values():  # creates __consumer_offsets
         connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
     pair.await_topic("__consumer_offsets", 0)
-    answers = pair.both(ApiKey.PRODUCE, 9, produce_request("__consumer_offsets", GOOD))
-    assert [code_of(answer) for answer in answers] == [17, 17]
+    answer = pair.same(ApiKey.PRODUCE, produce_request("__consumer_offsets", GOOD), (9,))
+    assert code_of(answer) == 17
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), GOOD), (9,))) == 3
 
 
@@ -505,5 +503,4 @@ def test_the_client_id_can_be_null_empty_or_non_ascii(our_address: str, genuine_
 
 def test_a_sequence_without_a_producer_id_gets_kafkas_error(pair: Pair) -> None:
     data = changed(GOOD, BASE_SEQUENCE_AT, "i", 5)
-    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(pair.topic(), data))
-    assert code_of(ours) == code_of(genuine)
+    pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), data), (9,))

@@ -11,7 +11,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.legacy import read_message, unwrap
 from tests.conformance.batches import batch
-from tests.conformance.differential import Pair, whole_batches
+from tests.conformance.comparison import whole_batches
+from tests.conformance.differential import Pair
 from tests.conformance.record_requests import fetch_request, fill
 from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until

@@ -10,6 +10,7 @@ from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import decode_response_header
 from kafka_compat.protocol.messages import response_class
+from tests.conformance.comparison import in_order
 from tests.conformance.wire import Connection, Plain, encode, plain
 from tests.groups.transcript import subscription
 from tests.support.servers import Server
@@ -53,17 +54,17 @@ class Peer:
         frame = self._connections[who].receive()
         _, position = decode_response_header(api_key, version, frame)
         answer: Plain = plain(codec.decode(response_class(api_key), version, frame, position, exact=True))
-        self.said.append((f"{api_key.name} v{version} {who}", self._neutral(answer)))
+        self.said.append((f"{api_key.name} v{version} {who}", self._neutral(answer, api_key)))
         return answer
 
-    def _neutral(self, value: Any, name: str = "") -> Any:
+    def _neutral(self, value: Any, api_key: ApiKey, name: str = "") -> Any:
         if name == "error_message":
             # Error messages differ between the brokers, but clients of versions 1 to 3 rely on this one.
             return value == "NONE"
         if isinstance(value, dict):
-            return {field: self._neutral(one, field) for field, one in value.items()}
+            return {field: self._neutral(one, api_key, field) for field, one in value.items()}
         if isinstance(value, list):
-            return sorted((self._neutral(one) for one in value), key=repr)
+            return in_order([self._neutral(one, api_key) for one in value], api_key, name)
         if isinstance(value, str):
             return _UUID.sub(lambda match: self._ids.setdefault(match[0], f"ID{len(self._ids) + 1}"), value)
         return "PORT" if name == "port" and value == self._port else value

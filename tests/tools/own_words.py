@@ -36,7 +36,7 @@ _DATA: Final = (".txt", ".json", ".html", ".js", ".css", ".svg")
 _PLACEHOLDERS: Final = re.compile(r"%(?:\.\d+)?[a-z]\b|\{[^{}]*\}|\x01")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
-_RESPONSES: Final = "messages of responses, which tests/conformance/differential.py compares with Kafka's"
+_RESPONSES: Final = "messages of responses, which tests/conformance/comparison.py compares with Kafka's"
 _SETTINGS: Final = "messages about settings, at startup and in responses: tests/tools/test_same_output.py"
 _LOGINS: Final = (
     "messages about logins and certificates: tests/security/test_sasl_conversations.py and others"

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.differential import differences
+from tests.conformance.comparison import differences, in_order
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.security.logins import Refused, TlsConnection, TokenClient, log_in_by_token
 from tests.security.tokens.world import PASSWORDS, Place, World, create, genuine_broker, our_broker
@@ -33,10 +33,10 @@ def user(name: str) -> Plain:
     return {"principal_type": "User", "principal_name": name}
 
 
-def neutral(answer: Any, issued_ms: int = 0) -> Any:
+def neutral(answer: Any, api_key: ApiKey, issued_ms: int = 0, field: str = "") -> Any:
     """Replace ids and secrets with their lengths, and times with minutes since the issue time."""
     if isinstance(answer, list):
-        return sorted((neutral(item, issued_ms) for item in answer), key=repr)
+        return in_order([neutral(item, api_key, issued_ms) for item in answer], api_key, field)
     if not isinstance(answer, dict):
         return answer
     for name in ("issue_timestamp", "issue_timestamp_ms"):
@@ -48,7 +48,7 @@ def neutral(answer: Any, issued_ms: int = 0) -> Any:
         elif "timestamp" in name and value >= 0:
             found[name] = round((value - issued_ms) / MINUTE_MS)
         else:
-            found[name] = neutral(value, issued_ms)
+            found[name] = neutral(value, api_key, issued_ms, name)
     return found
 
 
@@ -74,7 +74,8 @@ class Both:
                 answers[side] = connection.ask(api_key, each, given)
             # Compare responses with only an expiry time relative to that of Apache Kafka.
             base = answers["genuine"].get("expiry_timestamp_ms", 0) if "hmac" not in answers["ours"] else 0
-            found = list(differences(neutral(answers["ours"], base), neutral(answers["genuine"], base)))
+            ours, genuine = (neutral(answers[side], api_key, base) for side in ("ours", "genuine"))
+            found = list(differences(ours, genuine, api_key))
             assert not found, f"{api_key.name} v{each} {found}"
         return answers
 
