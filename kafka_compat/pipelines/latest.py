@@ -92,9 +92,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version. Keep the previous version, which may be in use; delete
-    others.
-    """
+    """Point the link at the committed version. Keep the previous one, which may be in use. Delete others."""
     last = folder.last()
     if last is None:
         return

@@ -58,7 +58,7 @@ class ReplayJob:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """An archive file, parsed from its name."""
+    """An archive file, as described by its name."""
 
     path: str
     topic: str
@@ -70,9 +70,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Report on a replay: its rows by (topic, partition), and the rows that an earlier attempt had
-    written.
-    """
+    """Report on a replay: rows by (topic, partition), and the number that an earlier attempt had written."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]

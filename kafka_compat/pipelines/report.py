@@ -25,13 +25,12 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """Parameters of a report. All `folders` must be data directories of one broker, because replicas on
-    several brokers would be counted several times. If `topics` is empty, all except internal topics are
-    included.
+    """Parameters of a report. All `folders` must belong to one broker, because replicas on several brokers
+    would be counted several times. If `topics` is empty, all except internal topics are included.
 
-    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which a data directory
-    does not contain. `now_ms` defaults to the time of the run. `hot_keys` is the number of listed keys per
-    topic. `command` is shown on the plot.
+    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which data directories do
+    not contain. `now_ms` defaults to the time of the run. `hot_keys` is the number of listed keys per topic.
+    `command` is shown on the plot.
     """
 
     folders: Sequence[Path]
@@ -60,7 +59,7 @@ class SegmentLine:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a partition's values in bytes (median, 99th percentile), and its codecs."""
+    """Value sizes of a partition in bytes (median, 99th percentile, largest), and its codecs."""
 
     p50: int
     p99: int

@@ -50,11 +50,11 @@ LOCAL_SPARK = SparkSettings()
 def create_session(
     name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
-    """Start Spark, or reuse the session of this process or of spark-submit. A reused session keeps its own
-    master, memory and jars.
+    """Start Spark, or reuse the session of this process or of spark-submit.
 
-    `settings` contains Spark settings that override the defaults here. A job without Kafka's connector
-    requires no jars. Raises NotStarted if Spark does not start.
+    A reused session keeps its own master, memory and jars. `settings` contains Spark settings that override
+    the defaults here. A job without the Kafka connector requires no jars. Raises NotStarted if Spark does not
+    start.
     """
     require_spark()
     java_command()

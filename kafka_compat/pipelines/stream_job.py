@@ -265,10 +265,9 @@ def run_stream(
 ) -> StreamRun:
     """Process the job's topics, starting at the end of the checkpoint. Raises PipelineError if this fails.
 
-    `process(spark, job_id)` is called once. The function that it returns is called at least once for each
-    uncommitted batch, always with the same offsets. `committed()` is called after each commit, unless a crash
-    prevents this. `look_at_target` is called before Spark starts. The job's directory is locked during the
-    run.
+    `process(spark, job_id)` is called once, and the returned function at least once for each uncommitted
+    batch, always with the same offsets. `committed()` is called after each commit, unless a crash prevents
+    this. `look_at_target` is called before Spark starts. The job's directory is locked during the run.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view

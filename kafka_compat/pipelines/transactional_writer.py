@@ -33,9 +33,8 @@ QUEUE_FULL_WAIT_S = 0.02
 class Slices:
     """The slices of a batch, as `ends` by topic and partition, and their target.
 
-    `properties` contains librdkafka properties for the target. If `to_topic` is None, topics keep their
-    names. With `same_cluster`, the source topics exist in the target, so tokens can be stored under their
-    names.
+    `properties` contains librdkafka properties for the target. `to_topic` None keeps the topics' names. With
+    `same_cluster`, tokens can be stored under the source's topics, which exist in the target.
     """
 
     properties: dict[str, str]
@@ -144,9 +143,7 @@ class _SliceWriter:
         self._group.close()
 
     def abort(self) -> None:
-        """Try for five seconds to abort the transaction. Otherwise, the next writer's InitProducerId aborts
-        it.
-        """
+        """Try for five seconds to abort the transaction. If this fails, the next InitProducerId aborts it."""
         from confluent_kafka import KafkaException
 
         if self._open:

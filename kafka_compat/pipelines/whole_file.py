@@ -8,9 +8,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace the file atomically. A crash may leave a file `_NAME`, which the next write
-    replaces.
-    """
+    """Write or replace the file atomically. A crash may leave a file `_NAME`, which the next write reuses."""
     scratch = path.with_name(f"_{path.name}")
     scratch.write_bytes(content)
     sync(scratch)
