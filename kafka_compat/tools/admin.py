@@ -59,9 +59,7 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """Create an unconnected cluster client, named `who` in logs. Raises WrongSettings for invalid
-    settings.
-    """
+    """Create an unconnected cluster client, named `who` in logs. Raises WrongSettings if one is invalid."""
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
