@@ -128,9 +128,7 @@ class DumpedLog:
 def batches(
     content: mmap.mmap | bytes, position: int, end: int, path: str
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) for each complete batch in the range. Raises BrokenSegment for invalid
-    sizes.
-    """
+    """Yield (position, header) of each complete batch in the range. Raises BrokenSegment on invalid sizes."""
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
         if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
@@ -339,9 +337,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """Return (last offset, largest timestamp) of the batch that contains `offset`, or (-1, -1) if none
-    does.
-    """
+    """Return (last offset, largest timestamp) of the batch that contains `offset`, or (-1, -1) if none."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes

@@ -78,9 +78,7 @@ class Options:
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """Return a flag's argument, or `default` if there is none. Raises Failure if the flag was
-        repeated.
-        """
+        """Return a flag's argument, or `default` if there is none. Raises Failure if the flag is repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -96,9 +94,7 @@ class Options:
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """Return a flag's argument as an integer, or None if there is none. Raises Failure if it is
-        invalid.
-        """
+        """Return a flag's value as an integer, or None if there is none. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
