@@ -16,7 +16,7 @@ _DELETED = "the next records have been deleted from the topic"
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `pipeline` to the command line."""
+    """Add the `pipeline` subcommand to the command line."""
     parser = subparsers.add_parser("pipeline", help="run a data pipeline on Spark")
     names = parser.add_subparsers(dest="pipeline", required=True, metavar="NAME")
     for name, job in JOBS.items():
@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job, and return its exit code. Errors are printed on stderr."""
+    """Run the job, and return its exit code. Print errors on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
-    """Return a help epilog with the meaning of exit codes 0 and, for a job that reads topics, 3."""
+    """Return a help epilog that explains the exit codes: 0, 1, 2, and 3 for a job that reads topics."""
     codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed: run again to continue; 2 nothing was started"
     return codes if lost is None else f"{codes};\n3 {lost}"
 
@@ -282,7 +282,7 @@ def _run_replay(args: argparse.Namespace) -> Any:
 
 
 def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
-    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)), None for a missing end."""
+    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)). An omitted bound is None."""
     partition, colon, both = text.partition(":")
     first, dash, last = both.partition("-")
     try:
@@ -381,8 +381,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: its help texts, a function that adds its arguments, and a function that runs it. The latter
-    returns the report, and raises PipelineError.
+    """A job: its help texts, the function that adds its arguments, and the function that runs it. `run`
+    returns the report, or raises PipelineError.
     """
 
     help: str

@@ -2,7 +2,7 @@
 
 Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
 zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
-process stops. Its only argument is shown by `ps`.
+process stops. Its only argument identifies it in `ps`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ with foreground.uncollected():
 
 
 class BrokerProcess:
-    """The broker's process, from the receipt of its settings to its exit code."""
+    """A broker's process, from the receipt of its settings to its exit code."""
 
     def __init__(self) -> None:
         self._link: Link
