@@ -92,9 +92,7 @@ class SupervisedBroker:
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Send the process its settings. `store` is the metadata store shared by brokers without
-        ZooKeeper.
-        """
+        """Send the process its settings. `store` is the store that is shared by brokers without ZooKeeper."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
@@ -208,7 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes have exited. Return the exit code. Raises StartupError if one cannot
+        """Run until all processes have exited. Return the exit code. Raises StartupError on a failed
         start.
         """
         loop = asyncio.get_running_loop()
