@@ -206,7 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes have exited. Return the exit code. Raises StartupError on a failed
+        """Run until all processes exit. Return the exit code. Raises StartupError if a broker cannot
         start.
         """
         loop = asyncio.get_running_loop()

@@ -35,9 +35,7 @@ _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR
 
 
 class TimedOut(Exception):
-    """Raised if no broker responds within default.api.timeout.ms. The text is that of Kafka's admin
-    client.
-    """
+    """Raised if no broker responds within default.api.timeout.ms. The text is Kafka's admin client's."""
 
 
 class Node(NamedTuple):
@@ -55,9 +53,7 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """A blocking, single-threaded client for a cluster. `warn` is called with a text if a connection
-    fails.
-    """
+    """A blocking, single-threaded client for a cluster. `warn` is called if a connection fails."""
 
     def __init__(
         self,
@@ -93,10 +89,8 @@ class Cluster:
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of any broker. `call` is the admin client's name for the call, used in errors.
-
-        Raises TimedOut if no broker responds, KafkaError if it does not support the request or rejects the
-        login, Untrusted if it cannot be authenticated, and WrongSettings if the SASL mechanism is
-        unsupported.
+        Raises TimedOut if no broker responds, KafkaError if a broker rejects the request or the login,
+        Untrusted if a broker fails to authenticate itself, and WrongSettings for an unsupported login.
         """
         with self._in_time():
             return self._ask_any(key, call, request)

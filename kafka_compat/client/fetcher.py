@@ -83,9 +83,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume only these partitions. A position is an offset, EARLIEST, LATEST, or None to apply
-        auto.offset.reset.
-        """
+        """Consume only these partitions, from an offset, EARLIEST, LATEST, or None for auto.offset.reset."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()

@@ -53,9 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response. Return whether the member is stable. Raises KafkaError if
-        rejected.
-        """
+        """Process a SyncGroup response. Return whether the member joined. Raises KafkaError if rejected."""
         if code:
             self._put_back(code)
             return False
@@ -71,9 +69,7 @@ class Membership:
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """Process a heartbeat response. Return whether the member is stable. Raises KafkaError if
-        rejected.
-        """
+        """Process a heartbeat response. Return whether the member remains. Raises KafkaError if rejected."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
