@@ -206,9 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes exit. Return the exit code. Raises StartupError if a broker cannot
-        start.
-        """
+        """Run until all processes exit. Return the exit code. Raises StartupError if one cannot start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)

@@ -73,7 +73,7 @@ class Observer:
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
-        """Take a snapshot. Raises Unreachable if no broker responds, and WrongSettings for invalid
+        """Take a snapshot. Raises Unreachable if no broker responds, and WrongSettings on invalid
         settings.
         """
         self._faults, self._missing = {}, {}

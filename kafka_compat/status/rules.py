@@ -103,9 +103,7 @@ def _by_topic(snapshot: Snapshot, is_wrong: Callable[[Topic, Partition], bool]) 
 
 
 def _places(found: dict[str, list[Partition]]) -> str:
-    """Describe partitions, as in `2 partitions of orders have` or `7 partitions of 3 topics (a, b, c)
-    have`.
-    """
+    """Describe partitions: `2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
     number = sum(map(len, found.values()))
     have = "has" if number == 1 else "have"
     if len(found) == 1:
