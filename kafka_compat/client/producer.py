@@ -288,9 +288,7 @@ class Producer:
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Return a response without errors. Retry after transient errors. Raises KafkaError for other
-        ones.
-        """
+        """Return a response without errors. Retry after transient errors. Raises KafkaError for others."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()

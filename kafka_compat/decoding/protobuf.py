@@ -63,9 +63,7 @@ class ProtobufSchema:
         self._pool.Add(file)
 
     def read(self, content: bytes) -> str:
-        """Decode a value to Protobuf's JSON, with the file's field names. Raises NotSo if it does not
-        match.
-        """
+        """Decode a value to Protobuf's JSON, with the file's field names. Raises NotSo if it is invalid."""
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)
