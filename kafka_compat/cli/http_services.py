@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """Return the metrics exporter, or None if no endpoint is set. Raises StartupError if only headers are."""
+    """Return the metrics exporter, or None if no endpoint is set. Raises StartupError if it is invalid."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
@@ -135,7 +135,7 @@ class HttpServices:
 
     @property
     def hooks(self) -> BrokerHooks:
-        """Hooks of these services for the brokers."""
+        """Hooks that connect brokers to these services."""
         from kafka_compat.broker import BrokerHooks
 
         if self._control is None:

@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """Process a JoinGroup response. Return whether SyncGroup is next. Raises KafkaError if rejected."""
+        """Process a JoinGroup response, and return whether a SyncGroup request comes next."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response. Return whether the member joined. Raises KafkaError if rejected."""
+        """Process a SyncGroup response, and return whether the member has joined."""
         if code:
             self._put_back(code)
             return False
@@ -69,7 +69,7 @@ class Membership:
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """Process a heartbeat response. Return whether the member remains. Raises KafkaError if rejected."""
+        """Process a heartbeat response, and return whether the member remains in the group."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True

@@ -288,7 +288,7 @@ class Producer:
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Return a response without errors. Retry after transient errors. Raises KafkaError for others."""
+        """Repeat `ask` until its response has no transient error. Raises KafkaError for any other error."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()

@@ -57,8 +57,8 @@ class AvroSchema:
         _check_items(self._schema, named)
 
     def read(self, content: bytes) -> str:
-        """Decode a value to JSON, with bytes as in Avro's JSON. Raises NotSo if it does not match the
-        schema.
+        """Decode a value to JSON, with bytes as in Avro's JSON (one character for each byte). Raises NotSo if
+        the value does not match the schema.
         """
         # Do not use the compiled reader: deep nesting in hostile bytes would overflow its stack and crash the
         # process. Python's recursion limit stops this reader.

@@ -47,7 +47,6 @@ class ProtobufSchema:
             raise NotSo(f"not a Protobuf file: {type(error).__name__}: {error}") from None
 
     def _add_own(self, name: str) -> None:
-        """Add a file that is part of Protobuf to the pool, after its imports."""
         if not name.startswith(_OWN) or name in self._own:
             return
         from google.protobuf import descriptor_pb2

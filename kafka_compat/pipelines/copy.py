@@ -71,7 +71,9 @@ def run_copy(job: CopyJob) -> StreamReport:
 
 
 def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:
-    """Write a batch. Return (copied, skipped) records. Each Kafka partition must be one Spark partition."""
+    """Write a batch, and return the numbers of copied and skipped records. Each Kafka partition must be one
+    Spark partition.
+    """
     import sys
 
     from pyspark import cloudpickle

@@ -18,7 +18,7 @@ class NotStarted(PipelineError):
 
 
 class JobFailed(PipelineError):
-    """Raised if Spark or the cluster fails during a run. Finished batches are intact; a new run continues."""
+    """Raised if Spark or the cluster fails in a run. Finished batches are kept, and a new run continues."""
 
     exit_code = 1
 

@@ -5,7 +5,7 @@ timestamps, and avoids duplicates by reading the target. The rules:
 
 1. Each record contains the id of the job and the record's origin in two headers, to recognize the record.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
-3. One task owns a target partition, and holds a file lock in the job's directory while it runs. It first
+3. One task owns a target partition and holds a file lock in the job's directory while it runs. It first
    reads the partition from the recorded end to the current end, and skips rows that already exist.
 4. It writes the other rows in order with an idempotent producer, so that a failed attempt has written a
    prefix of its rows, without gaps or duplicates.
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Require the topics in `wanted`. With `create`, first create missing topics and partitions."""
+        """Raise NotStarted unless the wanted topics exist. With `create`, first create what is missing."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 

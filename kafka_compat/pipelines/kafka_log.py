@@ -80,7 +80,6 @@ class KafkaLog(DataSource):  # type: ignore[misc]
         return SCHEMA
 
     def reader(self, schema: Any) -> "KafkaLogReader":
-        """Return a reader for batch queries."""
         return KafkaLogReader(self.options)
 
 
@@ -197,7 +196,6 @@ class _Rows:
         return self._records.count
 
     def add(self, batch: Any) -> None:
-        """Add the valid records of a scanned batch."""
         codec, raw_bytes, records = _records(batch, with_headers=self._payload == "all")
         first = bisect_left(records.offsets, self._segment.start)
         end = bisect_left(records.offsets, self._segment.end)

@@ -43,7 +43,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """A report with lines for partitions and hot keys, its duration, and the paths of its plots."""
+    """The results of a report: lines for partitions and hot keys, the duration, and the paths of plots."""
 
     partitions: list[PartitionLine]
     keys: list[KeyLine]

@@ -70,7 +70,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Report on a replay: rows by (topic, partition), and the number that an earlier attempt had written."""
+    """Report on a replay: rows by (topic, partition), and the number of rows that were already written."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]

@@ -1,4 +1,4 @@
-"""The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
+"""Write one transaction for each partition of a batch, on Spark's executors, for the job `copy`.
 
 Executors require pyarrow and confluent-kafka. The rules:
 
@@ -44,7 +44,7 @@ class Slices:
     ends: dict[str, dict[int, int]]
 
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
-        """Return (group, topic and partition) for a source partition's token, which is its next offset.
+        """Return the group, and the topic and partition, to which a source partition's token is committed.
 
         If the clusters differ, the target topic is used, because brokers reject offsets for unknown topics.
         """

@@ -146,7 +146,7 @@ def chosen(query: Query, known: Iterable[int]) -> list[int]:
 
 
 def time_ms_of(text: str, name: str) -> int:
-    """Parse a time to milliseconds since 1970. Raises BadQuery, with the name `name`, if it is invalid."""
+    """Parse a parameter's time to milliseconds since 1970. Raises BadQuery if the text is malformed."""
     number, moment = _TIMES
     if number.fullmatch(text):
         return int(text)

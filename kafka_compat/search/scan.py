@@ -146,7 +146,6 @@ class _Scan:
         self._was_cut = False
 
     def pass_over(self, header: BatchHeader, size_bytes: int = 0) -> None:
-        """Skip a batch without matching records."""
         self._begin(header)
         self._bytes += size_bytes or header.size_bytes
         self._count += header.record_count

@@ -119,8 +119,8 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """Return the first offset at or after a time, or None if none exists. Raises Unreadable if it
-        fails.
+        """Return the offset of the first record at or after a time, or None if there is none. Raises
+        Unreadable if the partition cannot be read.
         """
         led = self._led(partition)
         if led is not None:

@@ -23,9 +23,10 @@ _NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
-    """A problem. `kind` is for programs: "broker-not-up", "no-controller", "no-leader", "under-min-isr",
-    "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served", "group-error",
-    "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or paths.
+    """A problem. `kind` is a name for programs: "broker-not-up", "no-controller", "no-leader",
+    "under-min-isr", "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served",
+    "group-error", or "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or
+    paths.
     """
 
     kind: str

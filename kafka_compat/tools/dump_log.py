@@ -183,7 +183,6 @@ def _sequence(header: BatchHeader, record: Record) -> int:
 
 
 def _message_crcs(batch: bytes, header: BatchHeader) -> Iterator[int]:
-    """Yield the CRC of each message in an old-format batch."""
     if not header.attributes & 7:
         yield header.crc
         return
@@ -337,7 +336,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """Return (last offset, largest timestamp) of the batch that contains `offset`, or (-1, -1) if none."""
+    """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if none contains it."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes

@@ -187,7 +187,7 @@ class Options:
 
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
-    """Parse a flag's argument like Java's Integer.valueOf or Long.valueOf. Raises Failure if invalid."""
+    """Parse a number like Java's Integer.valueOf or Long.valueOf. Raises Failure if the text is invalid."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
         return int(text)

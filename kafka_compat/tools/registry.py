@@ -39,7 +39,7 @@ _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """Return the command for a program such as `/opt/kafka/bin/kafka-topics.sh`, or None if unknown."""
+    """Return the command for a program like `/opt/kafka/bin/kafka-topics.sh`, or None if there is none."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 

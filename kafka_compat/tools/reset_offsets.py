@@ -230,7 +230,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
 
 
 def milliseconds_at(text: str) -> int:
-    """Convert YYYY-MM-DDTHH:mm:SS.sss, by default in UTC, to milliseconds. Raises Failure if malformed."""
+    """Convert YYYY-MM-DDTHH:mm:SS.sss (default: UTC) to milliseconds. Raises Failure if it is malformed."""
     if "T" not in text.rstrip("T"):
         raise _no_time("Invalid time: ISO 8601 requires a 'T' before the time of day")
     second = text.split("T")[1]
