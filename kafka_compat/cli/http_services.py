@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """Return the metrics exporter, or None if no endpoint is set. Raises StartupError if it is invalid."""
+    """Return the metrics exporter, or None without an endpoint. Raises StartupError for invalid settings."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):

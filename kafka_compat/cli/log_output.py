@@ -123,7 +123,7 @@ def write(text: str) -> None:
         sys.stdout.flush()
     except OSError as error:
         log.warning("Closed standard output because a write to it failed: %s", error.strerror or error)
-        # Redirect the buffered text, too: otherwise, Python would retry the write at exit and fail.
+        # Redirect standard output, because Python would retry the buffered write at exit and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)

@@ -22,7 +22,7 @@ from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
-    # Imported at module level, so that the import overlaps with the supervisor's startup.
+    # Import the broker here, so that the import overlaps with the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 

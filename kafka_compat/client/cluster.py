@@ -263,7 +263,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # Try the broker that responded last, then the others, including bootstrap.servers.
+            # Try the broker that responded last, then all others, including bootstrap.servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)

@@ -73,7 +73,7 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
-    """Return the gaps between runs in [start, end). Raises RecordsLost if a run is outside of this range.
+    """Return the offsets in [start, end) that are in no run. Raises RecordsLost if a run exceeds the range.
 
     Compaction and transaction markers cause legitimate gaps.
     """

@@ -163,7 +163,7 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        # Send a request with retries first, because a persistent connection may have been closed.
+        # Send a request first, because it reopens a persistent connection that has been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
         return self._cluster.api_versions(node.node_id, _CALL)
@@ -243,7 +243,7 @@ class Observer:
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
-        # Without a response, assume no reassignments, like kafka-topics.
+        # Without a response, assume that no partition is being reassigned, like kafka-topics.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
