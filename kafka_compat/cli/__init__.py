@@ -28,7 +28,7 @@ EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; `argv` does not contain the program's name."""
+    """Run the command line, and return the exit code. `argv` does not contain the program's name."""
     if argv is None:
         use_utf8()
     prepare()
@@ -74,16 +74,15 @@ _UTF8 = "PYTHONUTF8"
 
 
 def prepare() -> None:
-    """Open closed standard streams (`>&-`) on /dev/null: otherwise a broker's file would get the descriptor,
-    and printed text would be written to that file. Characters that a stream cannot encode are escaped.
+    """Redirect closed standard streams (`>&-`) to /dev/null, because a broker's file would get the
+    descriptor, and printed text would be written to it. Also escape characters that a stream cannot encode.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             try:
                 os.fstat(number)
             except OSError:
-                # The file gets this descriptor: it is the lowest free one, because all lower descriptors are
-                # open.
+                # The file gets this descriptor, because all lower descriptors are open.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -93,8 +92,8 @@ def prepare() -> None:
 
 
 def use_utf8() -> None:
-    """Restart the program with UTF-8 file names if it uses ASCII. LC_ALL=C causes this if Python's coercion
-    is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
+    """Restart the program with UTF-8 file names if it uses ASCII. LC_ALL=C causes this if Python's locale
+    coercion is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
     """
     is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")
     if is_ascii and os.environ.get(_UTF8) != "1" and not sys.flags.ignore_environment:

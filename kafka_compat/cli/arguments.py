@@ -1,4 +1,4 @@
-"""Argument parser shared by all commands, and argument types used by several of them."""
+"""The argument parser of all commands, and argument types that several commands use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 _COLUMNS = 80
-"""The width used if the terminal's width is unknown."""
+"""Width that is used if the terminal's width is unknown."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that starts quickly. argparse creates a help formatter for each argument, and its own
-    formatter imports shutil and three compression libraries to find the terminal's width. This takes 5% of a
-    broker's startup time.
+    """An argument parser that starts quickly. argparse creates a help formatter for each argument, and its
+    own formatter imports shutil and three compression libraries to find the terminal's width. This would take
+    5% of a broker's startup time.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean serve?)` if a known name is similar, otherwise an empty string."""
+    """Return a suggestion such as ` (did you mean serve?)`, or "" if no known name is similar."""
     import difflib
 
     likely = difflib.get_close_matches(word, sorted(known), 1)
@@ -76,14 +76,14 @@ def _columns() -> int:
 
 
 def port(text: str) -> int:
-    """Parse an argument that is a port from 0 to 65535."""
+    """Parse a port from 0 to 65535. Raises ArgumentTypeError if the text is not a port."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port; expected a number from 0 to 65535")
     return int(text)
 
 
 def count(text: str) -> int:
-    """Parse an argument that is a number of brokers, at least 1."""
+    """Parse a number of brokers. Raises ArgumentTypeError if it is not at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a valid number of brokers; expected 1 or more")
     return int(text)

@@ -1,5 +1,6 @@
 """Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
-The report of a failed step names the side at fault and the remedy.
+
+The finding for a failed step names the side at fault and the remedy.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "descri
 
 
 class Finding(NamedTuple):
-    """Result of one step at one address. `side` is the side at fault ("client", "broker", "network"); `side`
-    and `remedy` are empty after success.
+    """The finding of one step at one address. `side` is the side at fault ("client", "broker" or "network").
+    `side` and `remedy` are "" after success.
     """
 
     address: str
@@ -40,14 +41,14 @@ class Finding(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Operation that the client wants to perform."""
+    """Topics and groups for which to check the client's permissions."""
 
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
 
 class _Failed(Exception):
-    """A step failed with this finding. The examination of the address ends."""
+    """Raised by a step that fails, with the text, side and remedy of its finding."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -55,7 +56,7 @@ class _Failed(Exception):
 
 
 class Examination:
-    """An examination of each address, then of the brokers that the metadata lists."""
+    """An examination of the bootstrap addresses, and then of the brokers that the metadata lists."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
         self._settings = settings
@@ -63,7 +64,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Yield the findings at these addresses, and then at all brokers in the metadata."""
+        """Yield the findings at the bootstrap addresses, and then at all other brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +75,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Yield the findings at one address, up to the first step that fails."""
+        """Yield the findings at one address. A failed step is the last, unless it checks permissions."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),
@@ -150,7 +151,7 @@ class Examination:
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """Return advice to switch the security protocol. A client without SASL settings cannot determine
+        """Return advice to change the security protocol. A client without SASL settings cannot determine
         whether the listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)

@@ -1,4 +1,4 @@
-"""Options and output of kafka-compat doctor. `diagnosis.py` contains the checks."""
+"""kafka-compat doctor: find out why a client cannot reach a broker. `diagnosis.py` contains the checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `doctor` to the command line."""
+    """Add the `doctor` subcommand to the command line."""
     parser = subparsers.add_parser(
         "doctor",
         help="find out why a client cannot reach a broker",
@@ -63,7 +63,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the examination and return the exit code."""
+    """Run the examination, and return the exit code."""
     from kafka_compat.cli.diagnosis import Examination, Wanted
     from kafka_compat.client.connection_settings import (
         WrongSettings,

@@ -1,11 +1,11 @@
-"""Temporary data directory of a broker, deleted when the broker or the process that started it exits.
+"""The temporary data directory of a broker, which is deleted when the broker or its parent process exits.
 
 The broker holds a shared lock on the directory, and so does its parent process if it restarts the broker on
 the same data. An unlocked directory was left behind because both were killed at once. The same user's next
 broker with temporary data removes it.
 
 The parent process holds the other end of the broker's standard input. When the parent exits, even by SIGKILL,
-the broker reads the end of the input. A process id would not be reliable, because ids are reused, and exit
+the broker reads the end of the input. A process ID would not be reliable, because IDs are reused, and exit
 handlers do not run after SIGKILL.
 """
 
@@ -24,11 +24,11 @@ _INPUT = 0
 
 
 class EphemeralFolder:
-    """A data directory of brokers, locked by this object."""
+    """A data directory that this object has locked."""
 
     def __init__(self, path: str | None = None) -> None:
-        """Lock the directory at `path`, or a new temporary directory. Raises OSError if it is missing or
-        cannot be created.
+        """Lock the directory at `path`, or a new temporary directory. Raises OSError if the directory is
+        missing or cannot be created.
         """
         self._descriptor: int | None = None
         while self._descriptor is None:
@@ -39,7 +39,7 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Return whether the directory has the name of a temporary data directory."""
+        """Return whether the path has the name of a temporary data directory."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:
@@ -55,7 +55,7 @@ class EphemeralFolder:
 
 
 def remove_left_over() -> None:
-    """Remove this user's directories that no process has locked."""
+    """Remove this user's temporary data directories that no process has locked."""
     for path in _found():
         with contextlib.suppress(OSError):
             descriptor = _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +67,7 @@ def remove_left_over() -> None:
 
 
 def end_with_input(folder: EphemeralFolder | None) -> None:
-    """Wait for the end of standard input; then remove the directory and exit without further output."""
+    """In a thread, wait for the end of standard input, then remove the directory and exit the process."""
 
     def watch() -> None:
         with contextlib.suppress(OSError):
@@ -81,8 +81,8 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Imported here so that brokers with permanent data start faster: tempfile imports three compression
-    # libraries.
+    # Import tempfile here, because it imports three compression libraries, which brokers with permanent data
+    # do not need.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)
@@ -103,7 +103,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """Return the locked directory's descriptor, or None if it was removed. Raises BlockingIOError."""
+    """Lock a directory. Return its descriptor, or None if it is missing. Raises BlockingIOError if locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def _held(path: str, how: int) -> int | None:
 def _remove(path: str) -> None:
     import shutil
 
-    # Rename the directory first, so that no process creates files in it any more.
+    # Rename the directory first, so that no process creates more files in it.
     removed = f"{path}-removed"
     with contextlib.suppress(OSError):
         os.rename(path, removed)

@@ -25,7 +25,7 @@ log = logging.getLogger("kafka_compat")
 
 
 class Stop:
-    """A request to stop the broker. A second request means not to wait for new leaders."""
+    """A request to stop the broker. A second request also ends the wait for new leaders."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -33,21 +33,22 @@ class Stop:
         self._signalled = False
 
     def request(self) -> None:
-        """Request a stop after a signal. A second signal means not to wait for new leaders. Requests from
-        other sources do not count as signals, since the same signal may have caused them.
+        """Request a stop because of a signal. A second signal ends the wait for new leaders. Requests from
+        other sources do not count as signals, because the same signal may have caused them.
         """
         (self.requested_again if self._signalled else self.requested).set()
         self._signalled = True
 
     def on_signals(self) -> None:
-        """Request a stop on SIGINT and SIGTERM."""
+        """Request a stop on SIGINT and on SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self.request)
 
 
 async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
-    """Start the broker, create the topics in the settings, serve, stop, and return the exit code. With
-    `hands_over`, leadership moves to other brokers, if any, before the stop. Raises StartupError.
+    """Start the broker, create the topics in the settings, and serve until a stop is requested. Return the
+    exit code. With `hands_over`, leadership moves to other brokers, if any, before the stop. Raises
+    StartupError if the broker cannot start.
     """
     failed = False
 
@@ -104,8 +105,8 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Import modules with garbage collection off: their objects live as long as the process, and scanning
-    them would take a tenth of the startup time.
+    """Turn off garbage collection while the block imports modules. Their objects live as long as the process,
+    and scanning them would take a tenth of the startup time.
     """
     gc.disable()
     try:
@@ -152,7 +153,7 @@ def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_jso
 
 
 def tell_started(broker: Broker) -> None:
-    """Print the log lines that Testcontainers' modules and scripts wait for in the output of a Kafka
+    """Print the log lines that Testcontainers modules and scripts wait for in the output of a Kafka
     container. The lines are Kafka's, from both KRaft and ZooKeeper mode.
     """
     number, now = broker.broker_id, time.time()
@@ -167,7 +168,7 @@ def tell_started(broker: Broker) -> None:
 
 
 def ready_line(broker: Broker) -> str:
-    """Format the line for people when the broker is ready: its addresses and data directories."""
+    """Format the status line of a ready broker, with its addresses and data directories."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
         for name, (host, port) in broker.addresses.items()
@@ -176,8 +177,8 @@ def ready_line(broker: Broker) -> str:
 
 
 def run_loop(serving: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on uvloop if it is installed (the `fast` extra), to save a sixth of the CPU time of
-    small requests; otherwise on asyncio's loop.
+    """Run a coroutine, and return its exit code. It runs on uvloop if that is installed (the `fast` extra),
+    to save a sixth of the CPU time of small requests, or else on asyncio's event loop.
     """
     try:
         from uvloop import new_event_loop

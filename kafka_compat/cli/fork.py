@@ -1,5 +1,5 @@
-"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped one, by hard
-links, without copying records.
+"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped broker, with
+hard links instead of copied records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `fork` to the command line."""
+    """Add the `fork` subcommand to the command line."""
     parser = subparsers.add_parser(
         "fork",
         help="duplicate a topic or a data directory without copying records",
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fork, and return the exit code."""
+    """Fork a topic or a data directory, and return the exit code."""
     of_topic = (args.http, args.topic, args.name)
     of_folder = (args.data, args.to)
     if all(of_topic) and not any(of_folder):

@@ -1,5 +1,5 @@
 """kafka-compat health: check that a broker on this machine, or each broker of `serve --processes N`,
-responds. For container health checks.
+responds. Used for container health checks.
 """
 
 import argparse
@@ -17,14 +17,14 @@ EXIT_UNHEALTHY = 1
 EXIT_USAGE = 2
 
 _API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions v0, correlation id 1, no client id: a broker responds to it even before SASL."""
+"""ApiVersions v0 request with correlation ID 1 and no client ID. It is allowed even before SASL."""
 
 _ANSWER = struct.Struct(">iih")
-"""Size, correlation id and error code at the start of the response."""
+"""Size, correlation ID and error code at the start of the response."""
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `health` to the command line."""
+    """Add the `health` subcommand to the command line."""
     parser = subparsers.add_parser(
         "health",
         help="check that a broker on this machine responds",

@@ -37,8 +37,8 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """Create the services that the settings enable, or return None without a listener and an OTLP endpoint.
-    Call this function on the brokers' event loop. Raises StartupError.
+    """Create the HTTP services that the settings enable, or return None if they enable none. Call this
+    function on the brokers' event loop. Raises StartupError if a setting is invalid.
     """
     exporter = _exporter(config)
     if not config.str(LISTENER):
@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """Return the exporter that pushes metrics, if the settings name an endpoint. Raises StartupError."""
+    """Return the metrics exporter, or None without an endpoint. Raises StartupError for invalid settings."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
@@ -67,12 +67,12 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
 
 
 def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
-    """Return the hooks of brokers, or None without HTTP services."""
+    """Return the brokers' hooks, or None if there are no HTTP services."""
     return None if services is None else services.hooks
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """Return the web console's principal for the authorizer; None without a console. Raises StartupError."""
+    """Return the web console's principal, or None without a console. Raises StartupError if it is invalid."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -85,7 +85,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
-    """Return the web console's schema registry; None without console or registry. Raises StartupError."""
+    """Return the web console's schema registry, or None without one. Raises StartupError if it is invalid."""
     if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
         return None
     from kafka_compat.decoding.registry import registry_of
@@ -94,7 +94,7 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
-    """Return the store of metrics that clients push; None without the `telemetry` extra."""
+    """Return the store for metrics that clients push, or None without the `telemetry` extra."""
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
@@ -104,10 +104,10 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
 
 
 class HttpServices:
-    """The HTTP listener with its routes, and the metrics exporter; both are optional."""
+    """The HTTP listener with its routes, and the metrics exporter. Both are optional."""
 
     def __init__(self, config: BrokerConfig, exporter: OtlpExporter | None) -> None:
-        """Bind the listener. Raises StartupError."""
+        """Bind the HTTP listener. Raises StartupError if a setting is invalid or the address is in use."""
         self._exporter = exporter
         self._listener: HttpListener | None = None
         self._control: ControlHooks | None = None
@@ -130,12 +130,12 @@ class HttpServices:
 
     @property
     def url(self) -> str | None:
-        """The listener's address."""
+        """URL of the HTTP listener, or None if there is none."""
         return None if self._listener is None else self._listener.url
 
     @property
     def hooks(self) -> BrokerHooks:
-        """The hooks of the brokers."""
+        """Hooks that connect brokers to these services."""
         from kafka_compat.broker import BrokerHooks
 
         if self._control is None:
@@ -143,14 +143,14 @@ class HttpServices:
         return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """Return a broker's connection to the metadata store that the brokers of this process share."""
+        """Return the function that connects a broker to this process's shared metadata store."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running. `tree`
-        is the metadata store if no other process uses it.
+        """Start to serve HTTP requests and to push metrics. The brokers must be running. `tree` is the
+        metadata store if no other process uses it.
         """
         from kafka_compat.metrics.scraper import Scraper
 

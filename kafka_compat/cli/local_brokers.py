@@ -1,7 +1,7 @@
-"""Settings and shared metadata store of several brokers that one command starts (--brokers, --processes).
+"""The settings and the shared metadata store of brokers that one command starts (--brokers, --processes).
 
-The first broker uses the configured ports, the others the following ports (any free ports for port 0). The
-directories are `broker-1`, `broker-2`, … under each of log.dirs, next to the metadata journal.
+The first broker uses the configured ports, and the others use the following ports (port 0: any free ports).
+The directories are `broker-1`, `broker-2`, … in each of log.dirs, next to the metadata journal.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
-"""Settings that brokers do not inherit from the command, but set under another name or individually."""
+"""Settings that brokers do not inherit: they are set individually, or under a different name."""
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
-    """Return the configuration of each broker. Raises StartupError for invalid settings."""
+    """Return the configuration of each broker. Raises StartupError if a setting is invalid."""
     try:
         return [
             BrokerConfig.from_properties(broker_settings(config, number, count, first_id))
@@ -37,7 +37,7 @@ def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[
 
 
 def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
-    """Return the settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
+    """Return the settings for broker `number` of `count`. Raises ConfigError if listeners' ports overlap."""
     _check_ports(config.listeners, count)
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
@@ -60,8 +60,8 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
 
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
-    """Return the HTTP listener of each broker process. The first process uses the configured port; the others
-    use the following ports. Raises StartupError if the ports run out.
+    """Return the HTTP listener of each broker process. The first process uses the configured port, and the
+    others use the following ports. Raises StartupError if these overlap with other listeners' ports.
     """
     given = config.str(LISTENER)
     if not given:
@@ -104,8 +104,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
     """Find the first conflict between listeners that each use `count` consecutive ports, starting at their
-    first port (0: any free ports). Return a listener, the listener that already uses its port, and the port,
-    or None without a conflict.
+    first port (0: any free ports). Return the listener, the listener that already uses its port, and the
+    port, or None if there is no conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:
@@ -117,11 +117,11 @@ def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[
 
 
 class Tree:
-    """The metadata store shared by brokers without ZooKeeper, in a directory that it locks."""
+    """The metadata store that brokers without ZooKeeper share, in a directory that this object locks."""
 
     def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
         """Complete an interrupted restore of a snapshot, and open the store. `brokers` contains the log
-        directories of each of this process's brokers. Raises StartupError.
+        directories of each of this process's brokers. Raises StartupError if the store is locked or corrupt.
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers
@@ -145,12 +145,12 @@ class Tree:
         return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
 
     def snapshot(self) -> dict[str, bytes]:
-        """Return the current metadata files."""
+        """Return the contents of the metadata files, by name."""
         return {JOURNAL_NAME: self.store.snapshot()}
 
     async def return_to(self, name: str) -> None:
-        """Restore the log directories and the metadata from a snapshot. The brokers must be suspended. Raises
-        OSError and CorruptJournal.
+        """Restore the log directories and the metadata from the snapshot `name`. The brokers must be
+        suspended. Raises OSError or CorruptJournal if this fails.
         """
         from kafka_compat.storage.directories import saved_states
 
@@ -159,6 +159,6 @@ class Tree:
         self.store = self._open()
 
     async def close(self) -> None:
-        """End every session, and unlock the directory."""
+        """Close the store with all sessions, and unlock the directory."""
         await self.store.close()
         self._claim.unlock()

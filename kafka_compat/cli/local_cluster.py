@@ -24,7 +24,7 @@ class LocalCluster:
     """The brokers of one process, and their metadata store."""
 
     def __init__(self, config: BrokerConfig, count: int, http: HttpServices | None = None) -> None:
-        """Open the store. Raises StartupError."""
+        """Open the metadata store, and create the brokers. Raises StartupError if a setting is invalid."""
         hooks = hooks_of(http)
         configs = broker_configs(config, count)
         self.tree = Tree(config, [each.log_dirs for each in configs])
@@ -38,7 +38,7 @@ class LocalCluster:
         return self.tree.store.connect()
 
     async def start(self) -> None:
-        """Start all brokers. If a broker cannot start, stop all others and raise StartupError."""
+        """Start all brokers. If a broker cannot start, stop all brokers and raise its exception."""
         session = await self._connect()
         if await session.exists(znodes.UNFINISHED_FORKS) is not None:
             from kafka_compat.control.topic_fork import delete_unfinished_forks
@@ -63,7 +63,7 @@ class LocalCluster:
         return True
 
     async def stop(self) -> None:
-        """Stop all brokers, without controlled shutdown: no broker remains to take over leadership."""
+        """Stop all brokers without controlled shutdown, because no broker remains to take over leadership."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
         await self.tree.close()
 

@@ -1,8 +1,8 @@
 """Log output on standard error, and status lines on standard output, as text or JSON.
 
-In text format, each message has one line, followed by a traceback if there is one. Names chosen by clients
-cannot start a new line. With kafka.compat.log.format=json, each line is an object, also on standard output.
-Write and encoding errors of a stream never stop a broker.
+In text format, each message is one line, followed by a traceback if there is one. Names chosen by clients
+cannot start a new line. With kafka.compat.log.format=json, each line is a JSON object, also on standard
+output. Write and encoding errors never stop a broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(OURS)
 
 
 class TextFormatter(logging.Formatter):
-    """Formatter that writes each message on one line, followed by a traceback if there is one."""
+    """A formatter that writes each message on one line, followed by a traceback if there is one."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         if not record.message.isprintable():
@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """Filter that passes one message a minute about a lack of file descriptors, because each attempt to open
-    a file then fails for the same reason.
+    """A filter that passes one message a minute about a lack of file descriptors. Without descriptors, each
+    attempt to open a file fails for the same reason.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,8 @@ def _is_of_descriptors(record: logging.LogRecord) -> bool:
 
 
 def begin(*, verbose: bool, broker_id: int | None = None) -> None:
-    """Write warnings, and with `verbose` info messages, as text to standard error. Set `broker_id` if several
-    processes share the output.
+    """Log warnings, and with `verbose` also info messages, as text to standard error. `broker_id` is set if
+    several processes share the output.
     """
     whose = "" if broker_id is None else f"broker {broker_id}: "
     handler = logging.StreamHandler(sys.stderr)
@@ -93,7 +93,7 @@ def begin(*, verbose: bool, broker_id: int | None = None) -> None:
 
 
 def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -> None:
-    """Apply the log settings; with `verbose`, log at least at level INFO."""
+    """Apply the log settings. With `verbose`, log at least at level INFO."""
     LoggerLevels().set(parse_levels(config.str(LEVEL) or ""))
     if verbose:
         logging.root.setLevel(min(logging.root.level, logging.INFO))
@@ -109,7 +109,7 @@ def is_json(config: BrokerConfig) -> bool:
 
 
 def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
-    """Print a status line for the parent process."""
+    """Print a status line in the configured log format."""
     if is_json(config):
         text = json_line(text, broker_id)
     write(text)
@@ -118,19 +118,19 @@ def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
 def write(text: str) -> None:
     """Write a line to standard output. The first failure is logged; later lines are dropped."""
     try:
-        # Write the line at once, because other processes may write to the same place.
+        # Write the text and its newline in one call, because other processes may write to the same stream.
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
         log.warning("Closed standard output because a write to it failed: %s", error.strerror or error)
-        # Redirect the buffered text, too: otherwise, Python would retry the write at exit and fail.
+        # Redirect standard output, because Python would retry the buffered write at exit and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
 
 
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
-    """Print the reason why the broker cannot start, and return the exit code."""
+    """Print why the broker cannot start, and return the exit code."""
     if config is not None and is_json(config):
         log.critical("%s", message)
     else:
@@ -140,8 +140,8 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Formatter of log lines as ASCII JSON objects: `time` (UTC), `level` with Kafka's names, `logger`,
-    `message`; optionally `exception`, and `broker` if several processes share the output.
+    """A formatter for log lines as ASCII JSON objects with `time` (UTC), `level` (Kafka's names), `logger`
+    and `message`, optionally `exception`, and `broker` if several processes share the output.
     """
 
     def __init__(self, broker_id: int | None = None) -> None:
@@ -165,7 +165,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def json_line(message: str, broker_id: int | None = None) -> str:
-    """Format a JSON line without a logger."""
+    """Format a message as a JSON log line, without a logger."""
     return JsonFormatter(broker_id).format(
         logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
     )

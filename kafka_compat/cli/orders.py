@@ -8,8 +8,8 @@ from kafka_compat.config import TopicToCreate
 from kafka_compat.coordination.store.store_wire import Message
 
 READY = "ready"
-"""["ready", [[listener, host, port], …], URL]: the broker serves at these listeners; the URL is "" without an
-HTTP listener.
+"""["ready", [[listener, host, port], …], URL]: the broker serves at these listeners. The URL is "" if there
+is no HTTP listener.
 """
 REFUSED = "refused"
 """["refused", reason]: the broker cannot start."""
@@ -21,7 +21,7 @@ EXIT_REFUSED = 2
 
 
 class Orders(NamedTuple):
-    """Startup order for a broker: ["serve", settings, topics, verbose]."""
+    """The order to start a broker: ["serve", settings, topics, verbose]."""
 
     settings: dict[str, str]
     topics: tuple[TopicToCreate, ...]

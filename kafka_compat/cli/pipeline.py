@@ -16,7 +16,7 @@ _DELETED = "the next records have been deleted from the topic"
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `pipeline` to the command line."""
+    """Add the `pipeline` subcommand to the command line."""
     parser = subparsers.add_parser("pipeline", help="run a data pipeline on Spark")
     names = parser.add_subparsers(dest="pipeline", required=True, metavar="NAME")
     for name, job in JOBS.items():
@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job, and return its exit code. Errors are printed on stderr."""
+    """Run the job, and return its exit code. Print errors on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -288,7 +288,7 @@ def _run_replay(args: argparse.Namespace) -> Any:
 
 
 def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
-    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)), None for a missing end."""
+    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)). An omitted bound is None."""
     partition, colon, both = text.partition(":")
     first, dash, last = both.partition("-")
     try:
@@ -393,8 +393,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: its help texts, a function that adds its arguments, and a function that runs it. The latter
-    returns the report, and raises PipelineError.
+    """A job: its help texts, the function that adds its arguments, and the function that runs it. `run`
+    returns the report, or raises PipelineError.
     """
 
     help: str

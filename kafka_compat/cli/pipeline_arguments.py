@@ -1,4 +1,4 @@
-"""Arguments shared by several jobs of `kafka-compat pipeline`."""
+"""Arguments that several jobs of `kafka-compat pipeline` share."""
 
 import argparse
 import re
@@ -30,7 +30,7 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
-    """Return the options of the file, then those of the command line, as name=value. With `librdkafka`, the
+    """Return options as name=value: those in the file, then those on the command line. With `librdkafka`, the
     file's options are renamed to librdkafka's. Raises NotStarted if the file cannot be read.
     """
     if args.command_config is None:
@@ -57,7 +57,7 @@ def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: 
 def add_length(
     parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
 ) -> None:
-    """Add a time span argument, which is required if it has no default."""
+    """Add a duration argument, which is required if it has no default."""
     required = default_ms is None
     parser.add_argument(
         name, type=length_ms, metavar="LENGTH", help=help, required=required, default=default_ms
@@ -74,7 +74,7 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
-    """Return the names given with --topic, split at commas."""
+    """Return the topics in the --topic arguments, which are split at commas."""
     return [name for given in args.topic or [] for name in given.split(",") if name]
 
 
@@ -90,7 +90,7 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
-    """Return the interval of --continuous, or None without --continuous."""
+    """Return the value of --interval-s, or None without --continuous."""
     return args.interval_s if args.continuous else None
 
 
@@ -125,7 +125,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_settings(args: argparse.Namespace) -> Any:
-    """Return the SparkSettings from the arguments of `add_spark`."""
+    """Convert the arguments of `add_spark` to SparkSettings."""
     from kafka_compat.pipelines.session import SparkSettings
 
     return SparkSettings(args.master, getattr(args, "jars", None), args.driver_memory, args.verbose)
@@ -145,7 +145,7 @@ def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> Non
 
 
 def millis(text: str) -> int:
-    """Parse an ISO 8601 time (UTC unless it has an offset) or a number to milliseconds since 1970."""
+    """Convert an ISO 8601 time (UTC unless it has an offset) or a number to milliseconds since 1970."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
@@ -158,7 +158,7 @@ def millis(text: str) -> int:
 
 
 def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
-    """Add the arguments common to jobs that stream from topics. `batch` is the default batch size."""
+    """Add the arguments that all streaming jobs share. `batch` is the default of --offsets-per-batch."""
     add_cluster(parser)
     add_kafka_options(
         parser,
@@ -179,14 +179,14 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
 
 
 def stream_job(args: argparse.Namespace) -> Any:
-    """Return the StreamJob from the arguments of `add_stream`."""
+    """Convert the arguments of `add_stream` to a StreamJob."""
     from kafka_compat.pipelines.stream_job import StreamJob
 
     return StreamJob(**stream_settings(args))
 
 
 def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `add_stream`, by the field names of StreamJob."""
+    """Return the values of the arguments of `add_stream`, by the field names of StreamJob."""
     return {
         "bootstrap_servers": args.bootstrap_server,
         "directory": args.to,
@@ -219,12 +219,12 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> str:
-    """Return the command line without passwords, to show with the output."""
+    """Return the command line, without passwords, for display in the report."""
     return shlex.join(["kafka-compat", *(_SECRET.sub(r"\1=[hidden]", each) for each in args.line)])
 
 
 def length_ms(text: str) -> int:
-    """Parse a time span, such as 30s, 15m, 1h or 1d, to milliseconds."""
+    """Convert a duration such as 30s, 15m, 1h or 1d to milliseconds."""
     try:
         length = int(text[:-1]) * _UNITS_MS[text[-1:]]
         if length <= 0:

@@ -2,7 +2,7 @@
 
 Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
 zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
-process stops. Its only argument is shown by `ps`.
+process stops. Its only argument identifies it in `ps`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
-    # Imported at module level, so that the import overlaps with the supervisor's startup.
+    # Import the broker here, so that the import overlaps with the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
 
 class BrokerProcess:
-    """The broker's process, from the receipt of its settings to its exit code."""
+    """A broker's process, from the receipt of its settings to its exit code."""
 
     def __init__(self) -> None:
         self._link: Link

@@ -39,9 +39,9 @@ class End(NamedTuple):
 
     code: int
     refusal: str | None
-    """The broker's reason for not starting, if any."""
+    """The reason why the broker did not start, if any."""
     served_s: float | None
-    """Time that the process served; None if it never served."""
+    """Seconds that the process served, or None if it never served."""
 
     def __str__(self) -> str:
         if self.code < 0:
@@ -51,16 +51,16 @@ class End(NamedTuple):
 
 
 class SupervisedBroker:
-    """A broker that keeps its id, ports and directories across its processes.
+    """A broker that keeps its ID, ports and directories across its processes.
 
-    For each process, call `launch`, `instruct`, and `end` to wait for its exit.
+    For each process, call `launch` and `instruct`, and then `end` to wait for its exit.
     """
 
     def __init__(self, config: BrokerConfig, on_ready: Callable[[], None], *, verbose: bool) -> None:
-        """`on_ready` is called each time a process of the broker begins to serve."""
+        """Prepare the broker. `on_ready` is called each time one of its processes begins to serve."""
         self.broker_id = config.broker_id
         self.listening: list[tuple[str, str, int]] = []
-        """Current or last listeners, hosts and ports; empty until the broker first serves."""
+        """Current or last listeners, as (name, host, port). Empty until the broker first serves."""
         self._settings = dict(config.static)
         self._hosts = [(listener.name, listener.host) for listener in config.listeners]
         self._session_timeout_ms = config.int("zookeeper.session.timeout.ms")
@@ -74,11 +74,11 @@ class SupervisedBroker:
 
     @property
     def serves(self) -> bool:
-        """Whether the broker's current process serves."""
+        """Whether the broker's current process is serving."""
         return self._ready_s is not None
 
     async def launch(self) -> None:
-        """Start a process, which waits for its orders."""
+        """Start a process, which waits for its settings."""
         self._server = self._refusal = self._ready_s = None
         here, there = socket.socketpair()
         with there:
@@ -86,32 +86,32 @@ class SupervisedBroker:
                 *own_processes.command("kafka_compat.cli.process_broker", f"broker-{self.broker_id}"),
                 stdin=there.fileno(),
                 env=own_processes.environment(),
-                # Only the supervisor handles Ctrl-C in the terminal.
+                # Let only the supervisor handle Ctrl-C in the terminal.
                 process_group=0,
             )
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Send the settings. `store` is the metadata store shared by brokers without ZooKeeper."""
+        """Send the process its settings. `store` is the store that is shared by brokers without ZooKeeper."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
         self._link.send(Orders(self._settings, topics, self._verbose).encode())
 
     def tell_to_stop(self, *, at_once: bool = False) -> None:
-        """Order the process, if any, to stop. With `at_once`, it does not hand over leadership first."""
+        """Order the process, if any, to stop. With `at_once`, leadership is not handed over first."""
         if self._link is not None:
             self._link.send([STOP, at_once])
 
     def kill(self) -> bool:
-        """Send SIGKILL, and return whether a process was running."""
+        """Send SIGKILL to the process, and return whether a process was running."""
         if self._process is None or self._process.returncode is not None:
             return False
         self._process.kill()
         return True
 
     async def end(self) -> End:
-        """Wait until its process has exited and all of its messages are received."""
+        """Wait until the process has exited and all its messages have been received. Return how it ended."""
         assert self._process is not None
         assert self._link is not None
         code = await self._process.wait()
@@ -150,17 +150,17 @@ class SupervisedBroker:
 FIRST_WAIT_S = 0.5
 WAIT_S_MAX = 10.0
 CALM_S = 60.0
-"""If a process has served for this time, its death counts as the first."""
+"""Time in seconds after which the exit of a serving process counts as the broker's first."""
 
 
 class RestartWaits:
-    """Restart delays of one process: 0 after the first death, then doubled each time."""
+    """Restart delays of one broker: 0 after the first exit, then FIRST_WAIT_S, doubled up to WAIT_S_MAX."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """Return the delay in seconds after the death of a process that served for this time."""
+        """Return the delay in seconds after the exit of a process that served for `served_s`."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -171,9 +171,9 @@ class RestartWaits:
 log = logging.getLogger("kafka_compat")
 
 STOP_TIMEOUT_S = 10.0
-"""Shutdown timeout of a serving broker. The timeout in the broker's process is shorter."""
+"""Shutdown timeout of a serving broker in seconds. The timeout in the broker's process is shorter."""
 START_TIMEOUT_S = 15.0
-"""Additional time for a broker that is still starting, because it may wait for stopping brokers."""
+"""Additional seconds for a broker that is still starting, because it may wait for stopping brokers."""
 
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
@@ -185,10 +185,10 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 
 
 class Supervisor:
-    """Supervisor of the broker processes, by the rules of this module."""
+    """The supervisor of the broker processes. It follows the rules of this module."""
 
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
-        """Prepare the brokers. Raises StartupError."""
+        """Prepare the brokers. Raises StartupError if a setting is invalid."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
             # Set the rack so that replicas are spread over machines, because several machines may share a
@@ -206,7 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes have ended, and return the exit code. Raises StartupError."""
+        """Run until all processes exit. Return the exit code. Raises StartupError if one cannot start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
@@ -240,7 +240,7 @@ class Supervisor:
     # --- one broker
 
     async def _keep(self, broker: SupervisedBroker) -> int:
-        """Run a broker's processes one after the other, and return the exit code of the last process."""
+        """Run a broker's processes in sequence, and return the exit code of the last process."""
         waits = RestartWaits()
         has_served = False
         while True:
@@ -256,7 +256,7 @@ class Supervisor:
                 return 0
 
     async def _start_again(self, broker: SupervisedBroker, waits: RestartWaits, served_s: float) -> bool:
-        """Start another process after the delay. Return False if the command is stopping."""
+        """Start another process after a delay. Return False if the command is stopping, otherwise True."""
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"
@@ -295,7 +295,7 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        """Stop all brokers; after a second call, without moving leadership."""
+        """Stop all brokers. After a second call, they do not hand over leadership first."""
         is_again = self._stopping.is_set()
         self._stopping.set()
         for broker in self._brokers:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 EXIT_USAGE: Final = 2
 _PORT: Final = 9093
 _DAYS: Final = 825
-"""Validity of a broker's certificate. Some systems reject a longer validity."""
+"""Validity of a broker's certificate in days. Some systems reject a longer validity."""
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `security` to the command line."""
+    """Add the `security` subcommand to the command line."""
     parser = subparsers.add_parser(
         "security",
         help="create certificates, users and settings for a broker with TLS",
@@ -148,7 +148,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Write each file atomically, such that only its owner can ever read it."""
+    """Write each file atomically. Only its owner can ever read it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path

@@ -17,7 +17,7 @@ log = logging.getLogger("kafka_compat")
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `serve` to the command line."""
+    """Add the `serve` subcommand to the command line."""
     parser = subparsers.add_parser(
         "serve",
         help="run a broker in the foreground",
@@ -96,7 +96,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until stopped, and return the exit code."""
+    """Run the brokers until they are stopped, and return the exit code."""
     log_output.begin(verbose=args.verbose)
     try:
         overrides = list(args.override)
@@ -183,8 +183,8 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
 def _raise_descriptor_limit() -> None:
     """Raise the soft limit on open files to the hard limit.
 
-    Every partition in use and every connection holds a descriptor; the usual soft limit of 1024, or 256 on
-    macOS, is for programs that use `select`.
+    Each partition in use and each connection holds a descriptor. The usual soft limit of 1024 (macOS: 256) is
+    intended for programs that use `select`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `spark` to the command line."""
+    """Add the `spark` subcommand to the command line."""
     parser = subparsers.add_parser("spark", help="prepare Spark for Kafka")
     commands = parser.add_subparsers(dest="spark", required=True, metavar="COMMAND")
     jars = commands.add_parser(
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy the jars, and return 0, or 2 if the download fails."""
+    """Download the jars, and return the exit code: 0, or 2 if the download fails."""
     from kafka_compat.pipelines.environment import copy_jars, jars_in
     from kafka_compat.pipelines.errors import PipelineError
 

@@ -29,7 +29,7 @@ _BOOTSTRAP: Final = "127.0.0.1:9092"
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `status` to the command line."""
+    """Add the `status` subcommand to the command line."""
     parser = subparsers.add_parser(
         "status",
         help="show brokers, topics, groups, lag, disks and problems",
@@ -72,7 +72,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the status, and return the exit code."""
+    """Show the cluster's status, and return the exit code."""
     from kafka_compat.client.connection_settings import WrongSettings
 
     try:

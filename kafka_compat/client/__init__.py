@@ -1,1 +1,1 @@
-"""Kafka client used by this project's commands and test fixtures; works with any Kafka broker."""
+"""A Kafka client for this project's commands and test fixtures. It works with any Kafka broker."""

@@ -1,5 +1,5 @@
-"""Client of a whole cluster, for commands. It chooses the broker and the newest common version for each
-request, and retries until a broker responds.
+"""The client of a whole cluster, for commands. For each request, it chooses a broker and the newest version
+that both support, and it retries until a broker responds.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
 _OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
-"""The newest versions for clients that do not implement KIP-890. Newer versions are for brokers only, or
-return new producer epochs.
+"""Newest versions of requests for clients that do not implement KIP-890. Newer versions are for brokers only,
+or return new producer epochs.
 """
 _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class TimedOut(Exception):
-    """No broker responded within default.api.timeout.ms. The text is the message of Kafka's admin client."""
+    """Raised if no broker responds within default.api.timeout.ms. The text is Kafka's admin client's."""
 
 
 class Node(NamedTuple):
-    """A broker at one listener; `node_id` is negative for entries of bootstrap.servers."""
+    """A broker at one listener. `node_id` is negative for an entry of bootstrap.servers."""
 
     node_id: int
     host: str
@@ -47,13 +47,13 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """Return the node in the format of Kafka's tools."""
+        """Format the node like Kafka's tools."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
 
 class Cluster:
-    """Blocking, single-threaded client of a cluster. `warn` is called before a retry."""
+    """A blocking, single-threaded client for a cluster. `warn` is called if a connection fails."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Cluster:
         client_id: str = CLIENT_ID,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Configure the client with the Java client's security and timeout settings. No connection is opened
-        yet. Raises WrongSettings.
+        """Configure the client with the Java client's security and timeout settings, without connecting.
+        Raises WrongSettings if a setting is invalid.
         """
         given = dict(settings or {})
         self.bootstrap = addresses(bootstrap)
@@ -89,20 +89,21 @@ class Cluster:
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of any broker. `call` is the admin client's name for the call, used in errors.
-        Raises TimedOut, KafkaError (for example UNSUPPORTED_VERSION), Untrusted or WrongSettings.
+        Raises TimedOut if no broker responds, KafkaError if a broker rejects the request or the login,
+        Untrusted if a broker fails to authenticate itself, and WrongSettings for an unsupported login.
         """
         with self._in_time():
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of one broker. Retries and errors are the same as for `ask`."""
+        """Return the response of one broker. Retries and errors are those of `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of one broker without retries, except that a closed connection is reopened
-        once. Raises OSError, EOFError or ValueError on failure, and the errors of `ask`.
+        once. Raises OSError, EOFError or ValueError if the request fails, and the errors of `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -114,7 +115,7 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """Send one broker a request that has no response. Retries and errors are the same as for `ask`."""
+        """Send one broker a request that has no response. Retries and errors are those of `ask`."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
@@ -134,7 +135,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """Find the coordinator of a group or a transactional id. Raises the errors of `ask`."""
+        """Return the broker ID of a group's or transactional ID's coordinator. Raises the errors of `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -152,7 +153,7 @@ class Cluster:
     def ask_coordinator(
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """Return the response of the coordinator of a group or a transactional id, retrying after transient
+        """Return the response of the coordinator of a group or a transactional ID, retrying after transient
         errors. Raises the errors of `ask`.
         """
         with self._in_time():
@@ -172,8 +173,8 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Return the metadata of these topics, or of all topics if None. `may_create` allows brokers to
-        create missing topics. Raises the errors of `ask`.
+        """Return the metadata for these topics, or for all topics if `topics` is None. `may_create` allows
+        brokers to create missing topics. Raises the errors of `ask`.
         """
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
@@ -195,7 +196,7 @@ class Cluster:
             return answer
 
     def brokers(self, call: str = "describeCluster") -> list[Node]:
-        """Return the live brokers, sorted by id. Raises the errors of `ask`."""
+        """Return the live brokers, sorted by ID. Raises the errors of `ask`."""
         with self._in_time():
             self._learn(call)
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
@@ -206,7 +207,7 @@ class Cluster:
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """Return the range of versions of each API that a broker supports. Raises the errors of `ask`."""
+        """Return the range of versions that a broker supports for each API. Raises the errors of `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]
@@ -250,7 +251,7 @@ class Cluster:
         self.take(self._ask_any(ApiKey.METADATA, call, {"topics": []}))
 
     def take(self, answer: Any) -> None:
-        """Store the brokers in a Metadata response."""
+        """Store the brokers and the controller from a Metadata response."""
         self.controller_id = answer.controller_id
         found = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
         known = {key: node for key, node in self.nodes.items() if key < 0} | found
@@ -262,7 +263,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # Try the broker that responded last, then the others, including bootstrap.servers.
+            # Try the broker that responded last, then all others, including bootstrap.servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)
@@ -290,7 +291,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # Forget all ids under which the connection is stored: a broker in bootstrap.servers has two.
+        # Forget all IDs under which the connection is stored: a broker in bootstrap.servers has two.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -315,7 +316,7 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # A broker in bootstrap.servers is also in the metadata: reuse the connection.
+            # Reuse the connection, because a broker in bootstrap.servers is also in the metadata.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)

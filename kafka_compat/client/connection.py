@@ -1,4 +1,4 @@
-"""Connection to one broker. Requests are sent, and their responses received, in order."""
+"""A connection to one broker. Requests are sent, and their responses received, in order."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class Connection:
-    """Blocking, single-threaded connection to a broker."""
+    """A blocking, single-threaded connection to a broker."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """`opened` is a connected socket, with TLS if required. The socket's timeout applies to each call."""
+        """Use a connected socket, with TLS if required. The socket's timeout applies to each call."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0
 
     def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
-        """Send a request with the fields `request`, and return the response. Raises OSError; EOFError if the
-        broker closes the connection; ValueError if the response is invalid.
+        """Send a request with the fields `request`, and return its response. Raises OSError if the connection
+        fails, EOFError if the broker closes it, and ValueError if the response is invalid.
         """
         self.send(key, version, request_class(key)(**request))
         return self.receive(key, version)
 
     def send(self, key: ApiKey, version: int, request: Any) -> None:
-        """Send a request, without waiting for its response. Raises OSError."""
+        """Send a request, without waiting for its response. Raises OSError if the connection fails."""
         self._asked += 1
         header = headers.encode_request_header(RequestHeader(key, version, self._asked, self._client_id))
         body = codec.encode(request, version)
@@ -59,5 +59,4 @@ class Connection:
         return bytes(found)
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()

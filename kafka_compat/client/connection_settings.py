@@ -1,4 +1,4 @@
-"""Client connections configured by the Java client's settings for security protocol, TLS and SASL."""
+"""Connect to brokers with the Java client's settings for security protocol, TLS and SASL."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class WrongSettings(Exception):
-    """Invalid client settings. The text states the valid values."""
+    """Raised for invalid client settings. The text states the valid values."""
 
 
 class HandshakeFailed(Exception):
-    """A TLS handshake failed, because the client or the broker rejected the other side's certificate."""
+    """Raised if a TLS handshake fails because the client rejects the broker's certificate."""
 
 
 class ConnectionSettings(NamedTuple):
-    """Settings of a connection. `tls` is None without TLS; `mechanism` is None without SASL; `new_client` is
-    None if this client cannot log in with the mechanism.
+    """Settings for a connection. `tls` is None without TLS, `mechanism` is None without SASL, and
+    `new_client` is None if this client cannot authenticate with the mechanism.
     """
 
     security_protocol: str
@@ -42,7 +42,7 @@ class ConnectionSettings(NamedTuple):
 
 
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
-    """Return the value of an integer setting of a producer or a consumer. Raises ValueError."""
+    """Return a producer's or consumer's integer setting. Raises ValueError if the value is invalid."""
     text = given.get(name, str(default)).strip()
     if not text.removeprefix("-").isdecimal():
         raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
@@ -50,7 +50,7 @@ def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
 
 
 def read_settings(path: str) -> dict[str, str]:
-    """Read the settings in a properties file. Raises WrongSettings; OSError if the file cannot be read."""
+    """Read a properties file. Raises WrongSettings if it is malformed, and OSError if it cannot be read."""
     from kafka_compat.config.properties import parse_properties
 
     with open(path, "rb") as file:
@@ -72,7 +72,7 @@ def read_settings(path: str) -> dict[str, str]:
 
 
 def addresses(text: str) -> list[tuple[str, int]]:
-    """Parse a list of addresses, such as bootstrap.servers. Raises WrongSettings."""
+    """Parse a list of addresses, such as bootstrap.servers. Raises WrongSettings if it is invalid."""
     found = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         host, _, port = item.rpartition(":")
@@ -85,7 +85,7 @@ def addresses(text: str) -> list[tuple[str, int]]:
 
 
 def connection_settings(settings: Mapping[str, str], timeout_s: float) -> ConnectionSettings:
-    """Derive connection settings from a client's properties. Raises WrongSettings."""
+    """Derive connection settings from a client's properties. Raises WrongSettings if one is invalid."""
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise WrongSettings(f"security.protocol={protocol}: expected one of {', '.join(_PROTOCOLS)}")
@@ -120,13 +120,14 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """Return the host for a socket call: ASCII names as bytes, which do not require Python's IDNA codec."""
+    """Return the host for a socket call. ASCII names are bytes, which do not require Python's IDNA codec."""
     return host.encode() if host.isascii() else host
 
 
 def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> Connection:
-    """Open a connection, encrypted and authenticated as configured. Raises OSError; EOFError or ValueError if
-    the peer is not a broker; HandshakeFailed; KafkaError or Untrusted if the login fails.
+    """Open a connection with the configured security. Raises OSError if this fails, EOFError or ValueError if
+    the peer is not a broker, HandshakeFailed if TLS fails, and KafkaError or Untrusted if authentication
+    fails.
     """
     sock = socket.create_connection((dialled(host), port), using.timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

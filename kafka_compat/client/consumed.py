@@ -1,4 +1,4 @@
-"""Decode the records in the response to a consumer's fetch. No I/O."""
+"""Decode the records in responses to a consumer's Fetch requests. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAGIC_POSITION = 16
 
 
 class Consumed(NamedTuple):
-    """A consumed record. The timestamp type is None in the oldest record format, which has no timestamps."""
+    """A consumed record. `timestamp_type` is None in the oldest record format, which has no timestamps."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class Consumed(NamedTuple):
 
 
 def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield the complete batches of a response. The last batch of a response may be incomplete."""
+    """Yield the complete batches in a Fetch response. The last batch of a response may be incomplete."""
     view = memoryview(content)
     position = 0
     while position + _MAGIC_POSITION < len(view):
@@ -48,9 +48,9 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 def consumed(
     topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
-    """Yield, for each batch, the offset after it and its records starting at `from_offset`. `aborted` lists
-    the aborted transactions as (producer id, first offset), and their records are skipped; if None, all
-    records are kept. Raises StorageError.
+    """Yield, for each batch, the offset after it and its records starting at `from_offset`. `aborted`
+    contains the aborted transactions as (producer ID, first offset). Their records are skipped. If `aborted`
+    is None, all records are yielded. Raises StorageError if a batch is corrupt.
     """
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()

@@ -1,4 +1,4 @@
-"""Single-threaded consumer of assigned partitions. It tracks positions, and fetches from the leaders."""
+"""A single-threaded consumer of assigned partitions. It tracks positions, and fetches from the leaders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASSING: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_
 
 
 class NoOffset(Exception):
-    """A partition has no position, and auto.offset.reset=none."""
+    """Raised if a partition has no position, and auto.offset.reset is none."""
 
 
 class FetchSettings(NamedTuple):
@@ -30,7 +30,7 @@ class FetchSettings(NamedTuple):
 
     read_committed: bool = False
     reset: int | None = LATEST
-    """The position for auto.offset.reset; None for `none`."""
+    """Position that auto.offset.reset selects, or None for `none`."""
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 50 * 1024 * 1024
@@ -41,7 +41,7 @@ class FetchSettings(NamedTuple):
 
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
-    """Convert a Java consumer's settings. Raises ValueError with the name of the setting."""
+    """Convert a Java consumer's settings. Raises ValueError, with the setting's name, if one is invalid."""
     number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
@@ -70,9 +70,7 @@ def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
 
 
 class Fetcher:
-    """Consumer of assigned partitions. `positions` contains the next offset of each partition, EARLIEST,
-    LATEST, or None to apply auto.offset.reset.
-    """
+    """A consumer of assigned partitions, which buffers the fetched records."""
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self._cluster = cluster
@@ -85,7 +83,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume only these partitions."""
+        """Consume only these partitions, from an offset, EARLIEST, LATEST, or None for auto.offset.reset."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()
@@ -112,8 +110,8 @@ class Fetcher:
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
-        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and the
-        errors of `Cluster.ask`.
+        """Fetch from the leaders unless records are buffered. Raises KafkaError if a broker reports an error,
+        NoOffset, StorageError if records are corrupt, and the errors of `Cluster.ask`.
         """
         if self._records:
             return
@@ -226,7 +224,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """Consumer of topics; `topics()` is called periodically to find new topics."""
+    """A consumer of topics. It calls `topics()` periodically to find new topics."""
 
     def __init__(
         self,
@@ -242,7 +240,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Fetch records. Raises the errors of `Fetcher.poll`."""
+        """Find new topics if due, and fetch records. Raises the errors of `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()

@@ -1,4 +1,4 @@
-"""Single-threaded member of a consumer group: it joins, assigns, sends heartbeats, commits and fetches."""
+"""A single-threaded consumer group member. It joins, assigns, sends heartbeats, commits and fetches."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Membership:
 
         unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
-    If the coordinator no longer knows the member, the member joins again without its id; if the coordinator
-    rejects the member, the KafkaError is raised. Times are in seconds of one clock.
+    If the coordinator no longer knows the member, the member joins again without its ID. If the coordinator
+    rejects the member, a KafkaError is raised. Times are in seconds of one clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """Process a JoinGroup response, and return whether SyncGroup comes next. Raises KafkaError."""
+        """Process a JoinGroup response, and return whether a SyncGroup request comes next."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response, and return whether the member has partitions. Raises KafkaError."""
+        """Process a SyncGroup response, and return whether the member has joined."""
         if code:
             self._put_back(code)
             return False
@@ -65,11 +65,11 @@ class Membership:
         return now_s - self._heard_s >= self._heartbeat_interval_s
 
     def wait_s(self, now_s: float) -> float:
-        """Return the time until the next heartbeat."""
+        """Return the time in seconds until the next heartbeat."""
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """Process a heartbeat response, and return whether the membership is unchanged. Raises KafkaError."""
+        """Process a heartbeat response, and return whether the member remains in the group."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
@@ -90,8 +90,8 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """Assign contiguous partitions of each topic to each member, as the `range` assignor does. `members` maps
-    member ids to topics; `counts` maps topics to numbers of partitions.
+    """Assign contiguous partitions of each topic to each member, like Kafka's `range` assignor. `members`
+    maps member IDs to topics, and `counts` maps topics to numbers of partitions.
     """
     found: Assignment = {member: [] for member in members}
     for topic in sorted({topic for topics in members.values() for topic in topics}):
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """Assign the partitions of all topics to the members in turn, as the `roundrobin` assignor does."""
+    """Assign the partitions of all topics to the members in turn, like Kafka's `roundrobin` assignor."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0
@@ -120,7 +120,7 @@ def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, in
 
 
 ASSIGNORS: Final = {"range": assign_ranges, "roundrobin": assign_in_turn}
-"""Assignors, by their names in the group protocol."""
+"""Assignors by their names in the group protocol."""
 
 
 _CALL: Final = "consumer"
@@ -136,11 +136,11 @@ class GroupSettings(NamedTuple):
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval_s: float = 3.0
     auto_commit_interval_s: float | None = 5.0
-    """auto.commit.interval.ms in seconds; None if enable.auto.commit is false."""
+    """auto.commit.interval.ms in seconds, or None if enable.auto.commit is false."""
 
 
 def group_settings(given: Mapping[str, str]) -> GroupSettings:
-    """Convert a Java consumer's settings."""
+    """Convert a Java consumer's group settings."""
     commits = given.get("enable.auto.commit", "true").strip().lower() == "true"
     interval_s = int(given.get("auto.commit.interval.ms", "5000")) / 1000
     return GroupSettings(
@@ -154,7 +154,7 @@ def group_settings(given: Mapping[str, str]) -> GroupSettings:
 
 
 class GroupConsumer:
-    """Consumer in a group. `topics()` returns its subscription, and is called at each join."""
+    """A consumer in a group. It calls `topics()` for its subscription at each join."""
 
     def __init__(
         self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]
@@ -168,11 +168,11 @@ class GroupConsumer:
         self._committed_s = time.monotonic()
         self._known_offsets: dict[TopicPartition, int] = {}
         self.joining_s = 0.0
-        """Total time spent joining the group."""
+        """Total time in seconds spent on joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join the group, send a heartbeat and commit if due, and fetch records. Raises KafkaError, and the
-        errors of `Fetcher.poll`.
+        """Join the group, send a heartbeat and commit if due, and fetch records. Raises KafkaError if the
+        member is rejected, and the errors of `Fetcher.poll`.
         """
         if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Commit, and leave the group unless this is a static member. Raises the errors of `poll`."""
+        """Auto-commit, and leave the group unless this is a static member. Raises the errors of `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,7 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Commit this member's positions if they changed. Raises KafkaError or errors of `Cluster.ask`."""
+        """Commit this member's positions if they have changed. Raises the errors of `poll`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()

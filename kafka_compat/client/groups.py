@@ -1,4 +1,4 @@
-"""List, describe and delete groups, and change their offsets, as Kafka's admin client does."""
+"""List, describe and delete groups, and change their offsets, like Kafka's admin client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EMPTY: Final = "Empty"
 
 
 class Listed(NamedTuple):
-    """A listed group. State and type are "" if the broker is too old to report them."""
+    """A listed group. `state` and `type` are "" if the broker is too old to report them."""
 
     group_id: str
     protocol_type: str
@@ -29,9 +29,9 @@ class Listed(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member and its assigned partitions. `instance_id` is "" for a dynamic member. The other fields are
-    reported only for KIP-848 groups: `epoch`, the target assignment (`target`), and whether the member itself
-    uses that protocol (`is_upgraded`).
+    """A member and its assigned partitions. `instance_id` is "" for a dynamic member. Only KIP-848 groups
+    report `epoch`, the target assignment `target`, and whether the member itself uses that protocol
+    (`is_upgraded`).
     """
 
     member_id: str
@@ -45,8 +45,8 @@ class Member(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A group. Some brokers report an unknown group as DEAD instead of returning an error. Epochs are
-    reported only for KIP-848 groups.
+    """A described group. Some brokers report an unknown group as DEAD instead of returning an error. Only
+    KIP-848 groups have epochs.
     """
 
     group_id: str
@@ -59,7 +59,7 @@ class Description(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed offset with its metadata."""
+    """A committed offset, with its leader epoch and metadata."""
 
     offset: int
     leader_epoch: int = -1
@@ -67,12 +67,12 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[Listed]:
-    """Return all consumer groups. Raises KafkaError, and the errors of `Cluster.ask`."""
+    """Return all consumer groups. Raises KafkaError if a request fails, and the errors of `Cluster.ask`."""
     return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """Return the ids of all groups of any protocol. Raises the errors of `list_groups`."""
+    """Return the IDs of all groups, of any protocol. Raises the errors of `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -89,8 +89,8 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
-    """Describe a group of either protocol (classic, KIP-848). Raises KafkaError or the errors of
-    `Cluster.ask`.
+    """Describe a consumer group (classic or KIP-848). Raises KafkaError if it does not exist or is not a
+    consumer group, and the errors of `Cluster.ask`.
     """
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
@@ -127,7 +127,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """Describe a KIP-848 group, or return None if the broker does not know such a group."""
+    """Return the description of a KIP-848 group, or None if the broker has no such group."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -179,7 +179,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """Return all committed offsets of a group. Raises KafkaError, and the errors of `Cluster.ask`."""
+    """Return a group's committed offsets. Raises KafkaError if it fails, and the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -202,7 +202,7 @@ def committed_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, or the
+    """Commit offsets for a group without members. Raises KafkaError for the first rejected offset, and the
     errors of `Cluster.ask`.
     """
     if not offsets:
@@ -219,7 +219,7 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
 
 
 def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
-    """Build the topics field of an OffsetCommit request."""
+    """Build the `topics` field of an OffsetCommit request."""
     from kafka_compat.protocol.messages.offset_commit import (
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -239,7 +239,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 
 
 def delete_group(cluster: Cluster, group_id: str) -> None:
-    """Delete a group. Raises KafkaError, and the errors of `Cluster.ask`."""
+    """Delete a group. Raises KafkaError if this fails, and the errors of `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
@@ -250,8 +250,8 @@ def delete_group(cluster: Cluster, group_id: str) -> None:
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Delete these offsets, and return the error code of each. Raises KafkaError if the request failed, or
-    the errors of `Cluster.ask`.
+    """Delete a group's offsets for these partitions, and return an error code for each partition. Raises
+    KafkaError if the whole request fails, and the errors of `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (
         OffsetDeleteRequestPartition,

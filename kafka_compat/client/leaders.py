@@ -1,4 +1,4 @@
-"""Send requests to the leaders of partitions, one per broker, and list the offsets of partitions."""
+"""Send requests to the leaders of partitions, one request per broker, and list offsets of partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
 Result = tuple[TopicPartition, int, Any]
-"""A partition, the error code, and the partition's result in the response."""
+"""A partition, its error code, and its value from the response."""
 
 _BACKOFF_S: Final = 0.1
 
@@ -25,9 +25,9 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """Return, for each partition, the leader's result, a KafkaError or TimedOut. `request` builds the
-    request's fields from the partitions of each topic; `results` parses the response. Raises the errors of
-    `Cluster.ask`.
+    """Return, for each partition, the value from its leader's response, a KafkaError or TimedOut. `request`
+    builds the request's fields from the partitions of each topic. `results` parses the response. Raises the
+    errors of `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -58,7 +58,7 @@ def ask_leaders(
 
 
 def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """Return the results of `ask_leaders` if they contain no error. Raises the first error among them."""
+    """Return the values from `ask_leaders`. If they contain an exception, raise the first one."""
     for answer in found.values():
         if isinstance(answer, Exception):
             raise answer
@@ -68,8 +68,8 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """Group the partitions by leader, with None for partitions without a leader. Unauthorized and invalid
-    topics are added to `found`.
+    """Yield the partitions of each leader, with None for partitions without a leader. Errors of unauthorized
+    and invalid topics are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
     topics = {each.name: each for each in answer.topics}
@@ -90,7 +90,7 @@ EARLIEST: Final = -2
 
 
 class Found(NamedTuple):
-    """An offset, with the timestamp and the leader epoch of its record (-1: unknown)."""
+    """An offset, with the timestamp and leader epoch of its record (-1: unknown)."""
 
     offset: int
     timestamp_ms: int = -1
@@ -98,7 +98,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """Return the partitions of these topics. Raises KafkaError or the errors of `Cluster.ask`."""
+    """Return the topics' partitions. Raises KafkaError for an unknown topic, and errors of `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
@@ -110,7 +110,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Return each partition's leader (-1: no leader). Raises the errors of `partitions_of`."""
+    """Return the broker ID of each partition's leader (-1: none). Raises the errors of `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:
@@ -131,9 +131,9 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """Find an offset of each partition: the first record at or after a time in milliseconds, EARLIEST or
-    LATEST. Retries while a partition has no leader. Raises KafkaError for permanent errors, and the errors of
-    `Cluster.ask`.
+    """Return an offset of each partition, for a time in milliseconds (the first record at or after it),
+    EARLIEST or LATEST. Retry while a partition has no leader. Raises KafkaError for permanent errors, and the
+    errors of `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 
@@ -141,8 +141,8 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """Find offsets as `list_offsets` does, but return the KafkaError or TimedOut of a partition as its
-    result. Raises the errors of `Cluster.ask`.
+    """Return offsets like `list_offsets`, but with the KafkaError or TimedOut of partitions that failed.
+    Raises the errors of `Cluster.ask`.
     """
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def try_offsets(
 def offsets_request(
     topics: Mapping[str, Iterable[int]], at: Callable[[TopicPartition], int], *, read_committed: bool = False
 ) -> dict[str, Any]:
-    """Build the fields of a ListOffsets request for these partitions. `at` returns a partition's time."""
+    """Build the fields of a ListOffsets request. `at` returns the time for a partition."""
     from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
     asked = [

@@ -1,4 +1,4 @@
-"""SASL logins of a client, configured by the Java client's settings."""
+"""SASL authentication of a client, with the Java client's settings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.client import ClientMechanism
 
 NewLogin = Callable[[str], "ClientMechanism"]
-"""Function that begins a login at a host. It raises Untrusted if the client obtains no token or ticket."""
+"""Begins authentication with a host. Raises Untrusted if the client cannot obtain a token or ticket."""
 
 BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
 """Mechanisms that require a token issuer or a KDC."""
 MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
 JAAS: Final = "sasl.jaas.config"
 _LISTENER: Final = "CLIENT"
-"""Listener name for parsing a client's settings: brokers configure outgoing logins per listener."""
+"""Listener name for parsing a client's settings, because brokers configure outgoing logins by listener."""
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
-    """Return the login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
+    """Return the login for `mechanism`, one of MECHANISMS. Raises ValueError if a setting is invalid."""
     if JAAS not in settings:
         raise ValueError(f"{JAAS} is missing: it contains the client's credentials")
     try:

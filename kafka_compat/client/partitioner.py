@@ -1,4 +1,4 @@
-"""Choose the partition of a record as Kafka's producer does: by the key, or in sticky mode without a key."""
+"""Choose a record's partition like Kafka's producer: by its key, or in sticky mode without a key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the unsigned hash that Kafka's partitioner computes."""
+    """Return the MurmurHash2 that Kafka's partitioner computes, as an unsigned number."""
     length = len(data)
     found = _SEED ^ length
     whole = length & ~3
@@ -26,21 +26,21 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """Choose the partition of a key among `count` partitions."""
+    """Choose the partition for a key among `count` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 class Sticky:
-    """Partitioner for records without a key. It switches partitions after `batch_bytes` (KIP-794)."""
+    """A partitioner for records without a key. It switches partitions after `batch_bytes` (KIP-794)."""
 
     def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
-        """`choose` picks one of several partitions at random."""
+        """Create a partitioner. `choose` picks one of several partitions at random."""
         self._batch_bytes = batch_bytes
         self._choose = choose
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """Choose the partition of a record of this size. The partitions in `available` have a leader."""
+        """Choose the partition for a record of this size. The partitions in `available` have a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

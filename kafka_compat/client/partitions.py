@@ -22,7 +22,7 @@ PASSING: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors that Kafka's clients retry, because a new leader or new metadata may resolve them."""
+"""Errors after which Kafka's clients retry, because a new leader or new metadata may resolve them."""
 
 
 def check(code: int, message: str | None = "") -> None:
@@ -43,7 +43,7 @@ def error_codes(answer: Any) -> Iterator[int]:
 
 
 def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
-    """Yield each partition in a response's topics, with its result."""
+    """Yield each partition in a response's topics, with its part of the response."""
     for topic in topics:
         for one in topic.partitions:
             yield (topic.name, one.partition_index), one

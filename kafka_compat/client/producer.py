@@ -1,4 +1,4 @@
-"""Single-threaded producer. It collects records in batches, and sends them only during method calls."""
+"""A single-threaded producer. It collects records in batches, and sends them only during method calls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
 
 RECORD_OVERHEAD_BYTES: Final = 21
-"""Bytes that Kafka's producer estimates for the length, attributes, timestamp and offset of a record."""
+"""Bytes that Kafka's producer estimates for a record's length, attributes, timestamp and offset."""
 BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Pending:
-    """A batch that is waiting to be sent. `tags` contains the caller's tag of each record."""
+    """A batch waiting to be sent. `tags` contains the caller's tag of each record."""
 
     __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
 
@@ -37,7 +37,7 @@ class Pending:
         self.size_bytes = BATCH_OVERHEAD_BYTES
         self.attempts = 0
         self.sequence: int | None = None
-        """Sequence number of the batch's first record; None until the batch is sent."""
+        """Sequence number of the batch's first record, or None before the batch is sent."""
 
 
 class PendingBatches:
@@ -53,7 +53,7 @@ class PendingBatches:
         self._queues: dict[TopicPartition, deque[Pending]] = {}
 
     def add(self, place: TopicPartition, record: Record, tag: Any, now_s: float) -> bool:
-        """Add a record, and return whether a batch is full."""
+        """Add a record, and return whether its partition has a full batch."""
         size_bytes = size_of(record.key, record.value, record.headers)
         queue = self._queues.setdefault(place, deque())
         if not queue or queue[-1].attempts or queue[-1].size_bytes + size_bytes > self._batch_bytes:
@@ -65,7 +65,7 @@ class PendingBatches:
         return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
 
     def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
-        """Return the first batch of each partition that has a due batch."""
+        """Return the first batch of each partition, if it is due or `all_of_them` is set."""
         return {
             place: queue[0]
             for place, queue in self._queues.items()
@@ -80,7 +80,7 @@ class PendingBatches:
         }
 
     def wait_s(self, now_s: float) -> float | None:
-        """Return the time until the next batch is due, or None without batches."""
+        """Return the time in seconds until the next batch is due, or None if there are no batches."""
         ages = [now_s - queue[0].born_s for queue in self._queues.values() if queue]
         return max(self._linger_s - max(ages), 0.0) if ages else None
 
@@ -97,7 +97,7 @@ class PendingBatches:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """Return the maximum size of a record, as Kafka's producer estimates it before encoding."""
+    """Return the maximum size of a record in bytes, as Kafka's producer estimates it before encoding."""
     size_bytes = RECORD_OVERHEAD_BYTES + _sized(key) + _sized(value) + len(encode_varint(len(headers)))
     for name, content in headers:
         size_bytes += _sized(name.encode()) + _sized(content)
@@ -124,11 +124,11 @@ _AGAIN: Final = PASSING | {
 
 
 class RecordTooLarge(Exception):
-    """A record exceeds max.request.size."""
+    """Raised for a record that exceeds max.request.size."""
 
 
 class NotInMetadata(TimedOut):
-    """A topic or partition was missing in the metadata for max.block.ms."""
+    """Raised if a topic is missing from the metadata for max.block.ms."""
 
 
 class ProducerSettings(NamedTuple):
@@ -149,7 +149,7 @@ class ProducerSettings(NamedTuple):
 
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
-    """Convert a Java producer's settings. Raises ValueError with the name of the setting."""
+    """Convert a Java producer's settings. Raises ValueError, with the setting's name, if one is invalid."""
     number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
@@ -183,7 +183,7 @@ def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
 
 
 class Producer:
-    """Blocking producer. Calls `settled(tag, error)` once per record; error is None on success."""
+    """A blocking producer. It calls `settled(tag, error)` once per record. `error` is None on success."""
 
     def __init__(
         self, cluster: Cluster, settings: ProducerSettings, settled: Callable[[Any, Exception | None], None]
@@ -194,7 +194,7 @@ class Producer:
         self._batches = PendingBatches(settings.batch_bytes, settings.linger_s)
         self._sticky = Sticky(settings.batch_bytes, _drawn)
         self._topics: dict[str, tuple[Any, int]] = {}
-        """Topic id and number of partitions, by topic."""
+        """Topic ID and number of partitions, by topic."""
         self._leaders: dict[TopicPartition, int] = {}
         self._producer_id, self._producer_epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
@@ -210,8 +210,8 @@ class Producer:
         headers: Sequence[Header] = (),
         tag: Any = None,
     ) -> None:
-        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, or the errors of
-        `Cluster.ask`.
+        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, KafkaError if the topic
+        is invalid or unauthorized, and the errors of `Cluster.ask`.
         """
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
@@ -236,23 +236,23 @@ class Producer:
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send all batches, and wait for the results. Raises the errors of `Cluster.ask`."""
+        """Send all batches, and wait for their responses. Raises the errors of `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
     def wait_s(self) -> float | None:
-        """Return the time until `poll` has work to do, or None without pending work."""
+        """Return the time in seconds until `poll` has work to do, or None if no work is pending."""
         return self._batches.wait_s(time.monotonic())
 
     # --- transactions
 
     def init_transactions(self) -> None:
-        """Obtain the producer id of the transactional id. Raises KafkaError or errors of `Cluster.ask`."""
+        """Obtain the producer ID for the transactional ID. Raises the errors of `end_transaction`."""
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Commit or abort all records sent since the last call. Raises KafkaError or the errors of
-        `Cluster.ask`.
+        """Commit or abort all records sent since the last call. Raises KafkaError if the coordinator returns
+        an error, and the errors of `Cluster.ask`.
         """
         self.flush()
         if self._in_transaction:
@@ -281,14 +281,14 @@ class Producer:
         self._in_transaction |= places
 
     def _coordinate(self, key: ApiKey, **request: Any) -> Any:
-        """Ask the transaction coordinator, and retry while the previous transaction is ending."""
+        """Send a request to the transaction coordinator. Retry while the previous transaction is ending."""
         name = self._settings.transactional_id or ""
         return self._answered(
             lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Return the coordinator's first response without a transient error. Raises KafkaError."""
+        """Repeat `ask` until its response has no transient error. Raises KafkaError for any other error."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
@@ -306,7 +306,7 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            # Retry, because a cluster that has just started cannot assign ids yet.
+            # Retry, because a cluster that has just started cannot assign IDs yet.
             answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
@@ -326,7 +326,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Request the metadata of topics, which may create them, and return whether all of them are known."""
+        """Request metadata for topics, which may create them. Return whether all topics are known."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
@@ -424,7 +424,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Request a new producer id, because brokers would reject the sequence numbers after the lost
+                # Request a new producer ID, because brokers would reject the sequence numbers after the lost
                 # batch.
                 self._producer_id = -1
 

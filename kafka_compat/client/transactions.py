@@ -1,4 +1,4 @@
-"""List, describe and abort transactions as Kafka's admin client does."""
+"""List, describe and abort transactions, like Kafka's admin client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHY_NOT_FENCED: Final = {
 
 
 class Listing(NamedTuple):
-    """A listed transactional id, with its state."""
+    """A listed transactional ID, with its coordinator, producer ID and state."""
 
     transactional_id: str
     coordinator_id: int
@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 class ListingFailed(KafkaError):
-    """A queried broker failed to list its transactions."""
+    """Raised if a broker fails to list its transactions."""
 
     def __init__(self, code: ErrorCode, node_id: int) -> None:
         text = f"ListTransactions failed on broker {node_id}"
@@ -39,7 +39,7 @@ class ListingFailed(KafkaError):
 
 
 class Transaction(NamedTuple):
-    """State of a transactional id; `start_ms` is None while no transaction is open."""
+    """The state of a transactional ID. `start_ms` is None if no transaction is open."""
 
     coordinator_id: int
     transactional_id: str
@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer, as reported by a replica of a partition (-1: unknown value)."""
+    """An active producer, as reported by a replica of a partition. Unknown values are -1."""
 
     producer_id: int
     producer_epoch: int
@@ -65,9 +65,9 @@ class ActiveProducer(NamedTuple):
 def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """List the transactions of all coordinators that have one of `producer_ids`, have been open for more than
-    `duration_ms`, and whose transactional id matches the regular expression `pattern`. Raises KafkaError, and
-    the errors of `Cluster.ask`.
+    """List the transactions that have one of `producer_ids`, have been open for more than `duration_ms`, and
+    whose transactional IDs match the regular expression `pattern`. Raises KafkaError if a broker is too old
+    or fails, and the errors of `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -117,7 +117,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """Return the state of a transactional id. Raises KafkaError, and the errors of `Cluster.ask`."""
+    """Return a transactional ID's state. Raises KafkaError if it is unknown, and errors of `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -145,8 +145,8 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
-    """Abort the open transaction of a transactional id by fencing its producer, as a successor would. Raises
-    KafkaError, and the errors of `Cluster.ask`.
+    """Abort the open transaction of a transactional ID by fencing its producer, like a new producer. Raises
+    KafkaError if the coordinator rejects the request, and the errors of `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -167,8 +167,8 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Return the active producers, as reported by the leaders or by one broker. Raises KafkaError, and the
-    errors of `Cluster.ask`.
+    """Return the active producers of partitions, as reported by the leaders or by one broker. Raises
+    KafkaError if a partition has an error, and the errors of `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
@@ -210,7 +210,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the missing abort marker to that partition. Raises KafkaError or the errors of `Cluster.ask`."""
+    """Write the missing abort marker to a partition. Raises the errors of `describe_producers`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _PRIMITIVE_BYTES: Final = {
     "array": 1,
     "map": 1,
 }
-"""Minimum size of a value of each type."""
+"""Minimum size in bytes of a value of each type."""
 
 
 class AvroSchema:
@@ -37,8 +37,8 @@ class AvroSchema:
     kind = "avro"
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        """`references` contains the referenced schemas, each after its own references. Raises NotSo if the
-        schema is invalid, or its values cannot be decoded within bounds.
+        """Parse a schema. `references` contains the referenced schemas, each after its own references. Raises
+        NotSo if the schema is invalid, or its values cannot be decoded within bounds.
         """
         try:
             from fastavro.schema import parse_schema
@@ -57,7 +57,9 @@ class AvroSchema:
         _check_items(self._schema, named)
 
     def read(self, content: bytes) -> str:
-        """Decode to JSON; bytes are encoded as in Avro's JSON, one character each. Raises NotSo."""
+        """Decode a value to JSON, with bytes as in Avro's JSON (one character for each byte). Raises NotSo if
+        the value does not match the schema.
+        """
         # Do not use the compiled reader: deep nesting in hostile bytes would overflow its stack and crash the
         # process. Python's recursion limit stops this reader.
         from fastavro import _read_py as reader
@@ -83,7 +85,7 @@ def _shown(value: Any) -> Any:
 
 
 def _check_items(schema: Any, named: Mapping[str, Any]) -> None:
-    """Raise NotSo for lists of zero-byte items: a few bytes could announce 2^60 of them."""
+    """Raise NotSo for arrays of zero-byte items, because a few bytes could declare 2^60 items."""
     seen: set[str] = set()
 
     def least_bytes(each: Any, within: tuple[str, ...]) -> int:

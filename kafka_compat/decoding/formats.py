@@ -18,9 +18,7 @@ _INDENT: Final = "  "
 
 
 def json_of(text: str) -> str:
-    """Format `text` as indented JSON, with unchanged numbers, order and duplicate names. Raises NotSo if it
-    is not JSON.
-    """
+    """Indent JSON text, keeping numbers, order and duplicate names. Raises NotSo if it is not JSON."""
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -54,7 +52,7 @@ def _refused(constant: str) -> None:
 AUTO: Final = "auto"
 SCHEMA: Final = "schema"
 FORMATS: Final = (AUTO, "text", "json", "hex", "base64", *NUMBERS, SCHEMA)
-"""The formats that can be requested."""
+"""Formats that can be requested."""
 
 
 class Schema(Protocol):
@@ -62,14 +60,14 @@ class Schema(Protocol):
 
     @property
     def kind(self) -> str:
-        """The format's name in `Decoded.format`."""
+        """Name of the format in `Decoded.format`."""
 
     def read(self, content: bytes) -> str:
-        """Decode a value, without its header. Raises NotSo."""
+        """Decode a value without its header. Raises NotSo if the value does not match the schema."""
 
 
 Schemas = Mapping[int, Schema | str]
-"""Schemas by id, or the reasons why they are unavailable."""
+"""Schemas by ID, or the reason why a schema is unavailable."""
 
 
 class Decoded(NamedTuple):
@@ -80,14 +78,14 @@ class Decoded(NamedTuple):
     `json-schema`.
     """
     text: str | None
-    """The decoded text; None for null."""
+    """The decoded text, or None for null."""
     size_bytes: int
-    """Total size in bytes; -1 for null."""
+    """Total size in bytes, or -1 for null."""
     schema_id: int | None = None
     problem: str | None = None
     """Reason why the value is not in the requested format, or in the format that its header indicates."""
     is_cut: bool = False
-    """Whether `text` is only the beginning."""
+    """Whether `text` is only the beginning of the value."""
 
 
 NULL: Final = Decoded("null", None, -1)
@@ -104,14 +102,14 @@ class JsonSchema:
 
 
 def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
-    """Return the possible schema ids of keys and values."""
+    """Return the schema IDs that keys and values may contain."""
     starts = (framed(content) for content in contents if content is not None)
     return {start.schema_id for start in starts if start is not None}
 
 
 def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: int | None = None) -> Decoded:
-    """Decode `content` in the requested format, one of FORMATS, or in the first suitable format. `size_bytes`
-    is the total size if `content` is truncated.
+    """Decode `content` in the requested format (one of FORMATS), or in the first suitable format if that
+    fails. `size_bytes` is the total size if `content` is truncated.
     """
     if content is None:
         return NULL
@@ -142,7 +140,7 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """Decode the value by its schema. Return None if it has no schema header."""
+    """Decode a value by its schema. Return None if it has no schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None
@@ -159,7 +157,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 
 
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
-    """Return the most likely format, and the text."""
+    """Return the most likely format, and the text in that format."""
     try:
         # Omit an incomplete last character, which truncated content may have.
         text = _beginning_of(content) if is_cut else text_of(content)

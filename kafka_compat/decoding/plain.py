@@ -24,11 +24,11 @@ _SHOWN_AS_THEY_ARE: Final = "\n\r\t"
 
 
 class NotSo(ValueError):
-    """Bytes or text that a format does not allow. The message states the reason."""
+    """Raised for bytes or text that a format does not allow. The message states the reason."""
 
 
 def text_of(content: bytes) -> str:
-    """Decode UTF-8. Raises NotSo."""
+    """Decode UTF-8. Raises NotSo if the bytes are invalid."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -36,12 +36,12 @@ def text_of(content: bytes) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Return whether a text contains only printable characters."""
+    """Return whether a text contains only printable characters, line endings and tabs."""
     return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
 
 
 def number_of(content: bytes, kind: str) -> str:
-    """Decode a number. Raises NotSo."""
+    """Decode a number. Raises NotSo if the bytes do not have its size."""
     packed = NUMBERS[kind]
     if len(content) != packed.size:
         raise NotSo(f"{len(content)} bytes, but a {kind} has {packed.size}")
@@ -50,13 +50,13 @@ def number_of(content: bytes, kind: str) -> str:
 
 
 def hex_of(content: bytes) -> str:
-    """Encode as two hexadecimal digits per byte, separated by blanks."""
+    """Encode bytes as two hexadecimal digits each, separated by spaces."""
     return content.hex(" ")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Return `text` with invisible characters, controls and direction marks as \\xNN or \\uNNNN. With
-    `lines`, line ends and tabs are kept.
+    r"""Escape invisible characters, controls and direction marks in `text` as \xNN or \uNNNN. With `lines`,
+    line endings and tabs are kept.
     """
     if text.isprintable():
         return text
@@ -64,7 +64,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 class _Visible(dict[int, str]):
-    """Table for `str.translate`. Computes the replacement of a character at its first use."""
+    """A table for `str.translate` that computes the replacement of a character at its first use."""
 
     def __init__(self, kept: str) -> None:
         super().__init__({ord(each): each for each in kept})
@@ -89,7 +89,7 @@ _WITH_LINES: Final = _Visible(_SHOWN_AS_THEY_ARE)
 
 
 def bytes_of(text: str, form: str) -> bytes:
-    """Encode `text` in one of FORMATS. Raises NotSo."""
+    """Encode `text` in one of FORMATS. Raises NotSo if the text is not valid in that format."""
     if form == "text":
         try:
             return text.encode()

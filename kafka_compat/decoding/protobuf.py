@@ -13,7 +13,7 @@ from kafka_compat.decoding.wire_format import message_indexes
 
 _NAME: Final = "kafka_compat/the_schema.proto"
 _OWN: Final = "google/protobuf/"
-"""Directory of the files that are part of Protobuf itself. Registries do not have them."""
+"""Directory of the files that are part of Protobuf itself, which registries do not have."""
 
 
 class ProtobufSchema:
@@ -47,7 +47,6 @@ class ProtobufSchema:
             raise NotSo(f"not a Protobuf file: {type(error).__name__}: {error}") from None
 
     def _add_own(self, name: str) -> None:
-        """Add a file that is part of Protobuf."""
         if not name.startswith(_OWN) or name in self._own:
             return
         from google.protobuf import descriptor_pb2
@@ -63,7 +62,7 @@ class ProtobufSchema:
         self._pool.Add(file)
 
     def read(self, content: bytes) -> str:
-        """Decode to Protobuf's JSON, with the file's field names. Raises NotSo."""
+        """Decode a value to Protobuf's JSON, with the file's field names. Raises NotSo if it is invalid."""
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)

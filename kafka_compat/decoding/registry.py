@@ -1,7 +1,7 @@
 """Client of a schema registry with Confluent's API. A lookup takes at most `PATIENCE_S`.
 
 Schemas never change, so they are cached forever. If a lookup fails, the reason is returned instead of the
-schema, and the id is looked up again after `AGAIN_AFTER_S`. Until then, an unreachable registry is not
+schema, and the ID is looked up again after `AGAIN_AFTER_S`. Until then, an unreachable registry is not
 queried.
 """
 
@@ -30,7 +30,7 @@ AGAIN_AFTER_S: Final = 10.0
 SCHEMAS_MAX: Final = 1000
 """Maximum number of cached schemas."""
 ASKED_MAX: Final = 50
-"""Maximum concurrent lookups, because records can contain any number of ids."""
+"""Maximum number of lookups per call, because records can contain any number of IDs."""
 _AT_ONCE: Final = 8
 _REFERENCES_MAX: Final = 100
 _NOT_FOUND: Final = 404
@@ -43,7 +43,7 @@ class Registry:
     def __init__(
         self, where: Place, user_info: str | None = None, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """`user_info` is user:password; `now_s` is a monotonic clock."""
+        """Create a client. `user_info` is user:password, and `now_s` is a monotonic clock."""
         self._where = where
         self._headers = {"Accept": _ACCEPT}
         if user_info is not None:
@@ -55,7 +55,7 @@ class Registry:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
-        """Return the schemas with these ids, or the reasons why schemas are unavailable."""
+        """Return the schemas with these IDs, or the reason why a schema is unavailable."""
         asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
         tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
         if tasks:
@@ -150,7 +150,7 @@ class Registry:
 
 
 def registry_of(config: BrokerConfig) -> Registry | None:
-    """Return the configured registry, or None. Raises StartupError."""
+    """Return the configured registry, or None if no URL is set. Raises StartupError for invalid settings."""
     url, user_info = config.str(URL), config.str(USER)
     if not url:
         if user_info:

@@ -1,6 +1,6 @@
 """Parse the header that schema registry serializers put before a value. No I/O.
 
-The header is a zero byte, the schema id in four bytes, and for Protobuf the index path of the message in its
+The header is a zero byte, the schema ID in four bytes, and for Protobuf the index path of the message in its
 file.
 """
 
@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header, or return None without one. Schema id 0, as in many integers, is invalid."""
+    """Split off the header. Return None if it is missing or has schema ID 0, as small integers would."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
@@ -34,8 +34,8 @@ def framed(content: bytes) -> Framed | None:
 
 
 def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
-    """Return the path to the message in its Protobuf file, starting at the outermost message, and the message
-    bytes. Raises NotSo.
+    """Return the path to the message in its Protobuf file, starting at the outermost message, and the bytes
+    of the message. Raises NotSo if the path is invalid.
     """
     try:
         count, position = read_varint(content, 0)

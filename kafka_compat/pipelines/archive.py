@@ -18,10 +18,10 @@ COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob(StreamJob):
-    """Topics to archive, and the target directory.
+    """Parameters of an archive job: the topics and the target directory.
 
-    `offsets_per_batch` bounds the work lost in a crash, and the time between progress updates. With
-    `accept_loss`, records that Kafka deleted before they were archived are counted as gaps.
+    `offsets_per_batch` limits the work lost in a crash, and the time between progress updates. With
+    `accept_loss`, records deleted from Kafka before they were archived are counted as gaps.
     """
 
     offsets_per_batch: int = 1_000_000
@@ -30,7 +30,7 @@ class ArchiveJob(StreamJob):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """The archive after a run: rows and batches of the run, totals, and remaining offsets."""
+    """Report on an archive run: the added rows and batches, the archive's totals, and remaining offsets."""
 
     directory: Path
     state: ArchiveState
@@ -43,11 +43,11 @@ class ArchiveReport:
 
     @property
     def exit_code(self) -> int:
-        """0, or 130 if a signal ended the run early and the job is not continuous."""
+        """Exit code of the command: 0, or 130 if a signal ended a run that is not continuous."""
         return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values, with one entry per partition."""
+        """Return the report as a JSON-compatible dict, with one entry per partition."""
         return {
             "job": "archive",
             "directory": str(self.directory),
@@ -87,17 +87,17 @@ class ArchiveReport:
 
 
 def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
-    """Write the source's rows into `directory`, which all executors can reach, and return the files.
+    """Write the source's rows to files in `directory`, and return the files.
 
-    Each partition of the source is a range of one Kafka partition in offset order, so no shuffle or sort is
-    needed.
+    All executors must be able to access `directory`. Each Spark partition contains a range of one Kafka
+    partition in offset order, so no shuffle or sort is needed.
     """
     from pyspark import cloudpickle
 
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Send functions with the task, because executors on other machines lack this package.
+    # Serialize this package's functions, because executors on other machines do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(archive_writer.write_range, directory=str(directory.resolve()))
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
@@ -111,7 +111,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
-    """Archive the topics up to their current ends, or continuously. Raises PipelineError."""
+    """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
     store = ArchiveStore(job.directory)
     with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)
@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the topics do not continue the archive, unless deletions are accepted."""
+    """Raise RecordsLost if the topics no longer continue the archive. `accept_loss` allows gaps."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
@@ -158,7 +158,7 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
-    """Return the number of offsets to archive, up to the topics' ends at the start of the run."""
+    """Return the number of offsets not yet archived, up to the end offsets at the start of the run."""
     behind: Offsets = {}
     for topic, ends in view.latest.items():
         for partition, end in ends.items():

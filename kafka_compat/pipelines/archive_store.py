@@ -1,4 +1,4 @@
-"""Files of the archive, and the exactly-once publication of batches despite crashes.
+"""The archive's files, and the exactly-once publication of its batches despite crashes.
 
 Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
 underscore. The rules:
@@ -36,10 +36,10 @@ GAP_RANGES_KEPT = 20
 
 @dataclass(slots=True)
 class PartitionTotals:
-    """Totals of one archived partition.
+    """Totals for one archived partition.
 
-    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` contains the first
-    gaps.
+    Of the offsets in [start, end), `rows` have a record and `gaps` do not. `gap_ranges` contains the first
+    gaps, at most GAP_RANGES_KEPT.
     """
 
     start: int
@@ -53,7 +53,7 @@ class PartitionTotals:
 
 @dataclass(slots=True)
 class ArchiveState:
-    """The archive after `batch_id`: totals by topic and partition, and the ids of the topics."""
+    """The archive's state after the batch `batch_id`: totals by topic and partition, and the topic IDs."""
 
     batch_id: int = -1
     topics: dict[str, dict[int, PartitionTotals]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A staged file. It contains the offsets from first to last of one partition and one day, as runs."""
+    """A staged file: records of one partition and one UTC day, and their offsets as runs."""
 
     name: str
     topic: str
@@ -89,9 +89,9 @@ class ArchiveStore:
         self._run = uuid.uuid4().hex[:12]
 
     def open(self) -> ArchiveState:
-        """Create or open the directory, finish an interrupted publication, and return the state.
+        """Create or open the directory, finish an interrupted publication, and return the archive's state.
 
-        Raises NotStarted if the directory contains other files, or files without a checkpoint.
+        Raises NotStarted if the directory is neither empty nor an archive, or if the checkpoint is missing.
         """
         self.check()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ class ArchiveStore:
         return state
 
     def check(self) -> None:
-        """Raise NotStarted if the directory is neither empty nor an archive, without changing it."""
+        """Raise NotStarted if the directory is neither empty nor an archive. Do not change the directory."""
         if self._marker.exists():
             if json.loads(self._marker.read_text()) != FORMAT:
                 raise NotStarted(
@@ -124,7 +124,7 @@ class ArchiveStore:
             )
 
     def state(self) -> ArchiveState:
-        """Return the totals as of the last committed batch."""
+        """Return the archive's state after the last committed batch."""
         batches = sorted(int(entry.stem) for entry in self._log.glob("[0-9]*.json"))
         if not batches:
             return ArchiveState()
@@ -136,11 +136,11 @@ class ArchiveStore:
         return ArchiveState(batches[-1], topics, entry["topic_ids"])
 
     def is_committed(self, batch_id: int) -> bool:
-        """Return whether the batch is already in the archive: Spark repeats its last batch after a crash."""
+        """Return whether the archive contains the batch. Spark repeats its last batch after a crash."""
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:
-        """Create an empty directory for this run's files of the batch."""
+        """Delete this run's staging directory for the batch, if it exists, and return its path."""
         path = self._staging / f"{batch_id}-{self._run}"
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -150,7 +150,7 @@ class ArchiveStore:
     ) -> ArchiveState:
         """Check the staged and synced files of a batch over [start, end) of each partition, and publish them.
 
-        Raises RecordsLost if the files do not continue the archive, or contain duplicate or foreign offsets.
+        Raises RecordsLost if the batch does not continue the archive, or has duplicate or foreign offsets.
         """
         staging = self._staging / f"{batch_id}-{self._run}"
         staging.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ class ArchiveStore:
         return self._log / f"{batch_id:012d}.json"
 
     def _publish(self, entry: dict[str, Any]) -> None:
-        """Rename the batch's staged files to their final names, unless already done (rules 4 and 5)."""
+        """Complete the publication of a batch (rules 4 and 5), if its staging directory still exists."""
         staging = self._staging / entry["staging"]
         if not staging.is_dir():
             return
@@ -198,7 +198,7 @@ class ArchiveStore:
 def add_batch(
     totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
 ) -> None:
-    """Add a batch to the totals, in place. Its offsets must be within [start, end), without duplicates."""
+    """Add a batch's files to the totals, in place. Raises RecordsLost like `ArchiveStore.commit`."""
     from kafka_compat.pipelines.offset_runs import gaps_in, merged
 
     by_partition: dict[tuple[str, int], list[Any]] = {}

@@ -1,7 +1,7 @@
 """Write a range of one Kafka partition as Parquet files, one per UTC day, on Spark's executors.
 
-Executors need only pyarrow. Files get random names in the staging directory. No manifest contains the files
-of a failed attempt of a task, so the files never become visible.
+Executors need only pyarrow. Files get random names in the staging directory. The archive's log does not list
+the files of failed task attempts, so these files never become visible.
 """
 
 import os
@@ -22,7 +22,7 @@ FILES_SCHEMA = (
     "name string, topic string, partition int, day string, first long, last long, "
     "runs_first binary, runs_last binary"
 )
-"""Schema of the rows of `write_range`, one row per file. The runs are int64 arrays as bytes."""
+"""Schema of the rows that `write_range` yields, one per file. The runs are int64 arrays as bytes."""
 
 ROW_GROUP_BYTES = 32 << 20
 BUFFER_BYTES = 96 << 20
@@ -42,9 +42,9 @@ class _DayFile:
 
 
 def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
-    """Write record batches in the archive's schema, all of one Kafka partition and in offset order.
+    """Write record batches from one Kafka partition, in offset order, to one Parquet file per UTC day.
 
-    Yields one record batch of FILES_SCHEMA. A day that recurs after many other days may get two files.
+    Yields at most one record batch of FILES_SCHEMA. A day that recurs after many others may get two files.
     """
     os.makedirs(directory, exist_ok=True)
     owner: tuple[str, int] | None = None
@@ -76,7 +76,7 @@ def day_name(days: int) -> str:
 
 
 def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
-    """Return the topic and partition of the rows. Raises RecordsLost if there are several."""
+    """Return the rows' topic and partition. Raises RecordsLost if the rows are not all from one partition."""
     topics, partitions = pc.unique(batch.column("topic")), pc.unique(batch.column("partition"))
     owner = (topics[0].as_py(), partitions[0].as_py())
     if len(topics) != 1 or len(partitions) != 1 or before not in (None, owner):
@@ -116,7 +116,7 @@ def _flush(file: _DayFile) -> None:
 
 
 def _finish(file: _DayFile) -> _DayFile:
-    """Write buffered rows, and close and sync the file: its bytes must be durable before the manifest."""
+    """Write the buffered rows, and close and sync the file, before the archive's log lists it."""
     if file.rows:
         _flush(file)
     file.writer.close()

@@ -27,10 +27,11 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier to count. `kind` is kafka (`place`: bootstrap servers), header (`place`: bootstrap servers;
-    counts that producers send in a header), archive (a directory), or counts (a CSV file).
+    """A tier to count.
 
-    `topic` is the topic's name in that place. It is ignored for counts.
+    `kind` is kafka (`place`: bootstrap servers), header (`place`: bootstrap servers; counts records that
+    producers announced in a header), archive (`place`: a directory), or counts (`place`: a CSV file). `topic`
+    is the topic's name in that place. It is ignored for counts.
     """
 
     name: str
@@ -41,10 +42,10 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class AuditJob:
-    """Tiers that should contain the same records, and buckets of `bucket_ms` by record timestamps.
+    """Parameters of an audit: the tiers to compare, and the length of a bucket of record timestamps.
 
-    `since_ms` and `until_ms` (exclusive) bound the timestamps, to exclude records still being written. With
-    `by_partition` False, partitions are summed, for mirrors with different numbers of partitions.
+    `since_ms` (inclusive) and `until_ms` (exclusive) limit the timestamps, to exclude records still being
+    written. If `by_partition` is False, partitions are summed, for mirrors with other partition counts.
     `sequence_header` is for tiers of the kind header (see `announced`). `command` is shown on the plot.
     """
 
@@ -62,7 +63,7 @@ class AuditJob:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The counts of each tier, in order, and the differences."""
+    """Report on an audit: the counts for each tier, and the differences from the first tier."""
 
     counts: dict[str, dict[Bucket, Count]]
     differences: list[Difference]
@@ -73,11 +74,11 @@ class AuditReport:
 
     @property
     def exit_code(self) -> int:
-        """0 if all tiers match, otherwise 1."""
+        """Exit code of the command: 0 if all tiers match, 1 if they differ."""
         return 1 if self.differences else 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as a JSON-compatible dict."""
         return {
             "job": "audit",
             "equal": not self.differences,
@@ -102,7 +103,7 @@ class AuditReport:
         }
 
     def as_text(self) -> str:
-        """Return the totals of each tier, then one line per bucket that differs."""
+        """Return a table of the tiers' totals, and a table with one line per bucket that differs."""
         report = self.as_json()
         tiers = [[t["tier"], str(t["rows"]), str(t["buckets"])] for t in report["tiers"]]
         text = text_table(["TIER", "ROWS", "BUCKETS"], tiers)
@@ -114,7 +115,7 @@ class AuditReport:
 
 
 def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
-    """Count records with the source's columns per bucket: partition, bucket (ms), rows, checksum."""
+    """Count records per bucket. The returned columns are partition, bucket (ms), rows and checksum."""
     from pyspark.sql import functions as f
 
     millis = f.unix_millis("timestamp")
@@ -129,12 +130,11 @@ def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
 
 
 def announced(rows: Any, header: str) -> Any:
-    """Return the records that producers announced in headers: partition and timestamp. `rows` has the
-    source's columns.
+    """Return the partition and timestamp of each record that producers announced in headers.
 
     The header's value is PRODUCER:N, where N numbers a producer's records from 0. A repeated number counts
-    once. A missing number is assigned the partition and time of the next existing number; missing records at
-    the end of a producer's sequence are not detected. Records without the header are not counted.
+    once. A missing number is assigned the partition and timestamp of the next existing number. Missing
+    records at the end of a producer's sequence are not detected. Records without the header are not counted.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -156,7 +156,7 @@ def announced(rows: Any, header: str) -> Any:
 
 
 def run_audit(job: AuditJob) -> AuditReport:
-    """Count the records of each tier, and compare the counts. Raises PipelineError for an unreadable tier."""
+    """Count and compare the records in the tiers. Raises PipelineError if a tier cannot be read."""
     names = [tier.name for tier in job.tiers]
     if len(names) < 2 or len(set(names)) < len(names):
         raise NotStarted("Give at least two tiers, with different names.")
@@ -206,7 +206,7 @@ def _place(tier: Tier, cluster: str) -> str:
 
 
 def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
-    """Return the cluster ids of tiers in Kafka. Raises NotStarted if a tier's place does not exist."""
+    """Return the cluster ID of each Kafka tier. Raises NotStarted if a topic or archive does not exist."""
     clusters = {}
     for tier in job.tiers:
         if tier.kind in ("kafka", "header"):
@@ -227,7 +227,7 @@ def _require_archive(tier: Tier) -> None:
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
     """Read a producer's counts from a CSV file with the columns `partition`, `time_ms` and `rows`. The
-    producer's buckets must not be longer than the audit's.
+    producer's buckets must not be longer than the audit's. Raises NotStarted if the file is invalid.
     """
     counts: dict[Bucket, int] = {}
     try:
@@ -248,7 +248,7 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
 
 
 def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
-    """Return a reader of the tier's records. Raises NotStarted if the place does not exist."""
+    """Return a DataFrame of the tier's records. Raises NotStarted if the tier's topic does not exist."""
     if tier.kind in ("kafka", "header"):
         # Query end offsets now, so that all tiers are read up to about the same moment.
         view = look(

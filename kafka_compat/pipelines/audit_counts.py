@@ -1,15 +1,15 @@
-"""Counts per audit bucket, and the differences between two tiers."""
+"""Record counts per audit bucket, and the differences between the counts of two tiers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 Bucket = tuple[int, int]
-"""(partition, start of the bucket in ms since 1970)."""
+"""(partition, start of the bucket in milliseconds since 1970)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The records in a bucket. `checksum` is None if only counts are known."""
+    """The number of records in a bucket. `checksum` is None if only the number is known."""
 
     rows: int
     checksum: int | None
@@ -17,7 +17,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A bucket in which a tier's records differ from the first tier's: lost, duplicated, or changed."""
+    """A bucket in which a tier's records differ from the first tier's: lost, duplicated or changed."""
 
     tier: str
     partition: int
@@ -30,7 +30,7 @@ class Difference:
 def differences_between(
     reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
 ) -> list[Difference]:
-    """Return the differences of `counts` from `reference`, ordered by time."""
+    """Return the buckets in which `counts` differs from `reference`, ordered by time."""
     nothing = Count(0, 0)
     found = []
     for bucket in sorted({*reference, *counts}, key=lambda b: (b[1], b[0])):

@@ -12,18 +12,19 @@ from kafka_compat.pipelines.plot_page import Origin, Page, Table, Theme, columns
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400
-"""Maximum number of steps of the plot. Buckets are merged if there are more."""
+"""Maximum number of time steps in a plot. Buckets are merged if there are more."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
-_STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]  # not day and night in turn
+# Skip steps of 6 and 12 hours, which would alternate between day and night.
+_STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_000
 _STRAYS = 0.001
 
 
 class Span(NamedTuple):
-    """A time axis of `steps` steps of `step_ms`, starting at `first_ms`. Each step is a whole number of audit
-    buckets. `strays` counts distant buckets with few records.
+    """A time axis with `steps` steps of `step_ms`, starting at `first_ms`. Each step is a whole number of
+    audit buckets. `strays` is the number of buckets outside of the axis.
     """
 
     first_ms: int
@@ -34,15 +35,15 @@ class Span(NamedTuple):
 
     @property
     def edges_ms(self) -> list[int]:
-        """Start of each step, and the end of the last one."""
+        """Start of each step, and end of the last step, in milliseconds since 1970."""
         return [self.first_ms + i * self.step_ms for i in range(self.steps + 1)]
 
     def holds(self, when_ms: int) -> bool:
-        """Return whether a bucket is within the span."""
+        """Return whether a timestamp is within the span."""
         return self.first_ms <= when_ms < self.first_ms + self.steps * self.step_ms
 
     def rows(self, tier: Mapping[Bucket, Count]) -> list[int]:
-        """Return the number of records in each step, over all partitions."""
+        """Return the number of the tier's records in each step, over all partitions."""
         rows = [0] * self.steps
         for (_, when), count in tier.items():
             if self.holds(when):
@@ -51,8 +52,8 @@ class Span(NamedTuple):
 
 
 def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
-    """Return the span to plot for these tiers. Up to one record in a thousand is excluded at either end,
-    because outlying timestamps (such as 0, or from a wrong clock) would leave little space for all others.
+    """Return the time span to plot. Up to one record in a thousand is excluded at either end, because
+    outlying timestamps (such as 0, or from a wrong clock) would leave little space for the other records.
     """
     rows: dict[int, int] = {}
     for tier in tiers:
@@ -72,7 +73,7 @@ def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
 
 
 def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
-    """Return the first and last timestamps after the exclusion of one record in a thousand at each end."""
+    """Return the first and last timestamps after excluding one record in a thousand at each end."""
     spare = sum(rows[when] for when in whens) * _STRAYS
     ends = []
     for order in (whens, list(reversed(whens))):
@@ -86,7 +87,7 @@ def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
 
 
 def _step(length_ms: int, bucket_ms: int) -> int:
-    """Return the shortest sufficient step that is a whole number of buckets."""
+    """Return a step: a whole number of buckets that divides `length_ms` into at most STEPS_MAX steps."""
     if length_ms <= STEPS_MAX * bucket_ms:
         return bucket_ms
     for step in _STEPS:
@@ -96,12 +97,12 @@ def _step(length_ms: int, bucket_ms: int) -> int:
 
 
 def times(millis: Sequence[int]) -> list[datetime]:
-    """Convert timestamps for the axis. Years outside of 1 to 9999 are clamped."""
+    """Convert timestamps to datetimes for the time axis. Years outside of 1 to 9999 are clamped."""
     return [_EPOCH + timedelta(milliseconds=min(max(m, _FIRST_MS), _LAST_MS)) for m in millis]
 
 
 def length_text(length_ms: int) -> str:
-    """Format a time span in words: hour, 15 minutes, 7 days."""
+    """Format a duration in words, such as "hour", "15 minutes" or "7 days"."""
     for unit, size in (("day", _DAY), ("hour", _HOUR), ("minute", _MINUTE), ("second", _SECOND)):
         if length_ms % size == 0:
             count = length_ms // size
@@ -110,10 +111,10 @@ def length_text(length_ms: int) -> str:
 
 
 def on_time_axis(axes: Any, span: Span) -> None:
-    """Set up the time axis: ticks in UTC with the year, and the limits."""
+    """Set up the time axis: UTC ticks with the year, the limits, and the label."""
     from matplotlib import dates as typed
 
-    dates: Any = typed  # whose classes have no types
+    dates: Any = typed  # because its classes have no type annotations
     length_ms = span.steps * span.step_ms
     form = (
         "%Y-%m-%d"
@@ -148,13 +149,13 @@ def plot(
     places: Mapping[str, str],
     origin: Origin,
 ) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html, and return both names. `places` describes each tier."""
+    """Write `path`.png and `path`.html, and return both paths. `places` describes each tier's location."""
     shown = page(counts, differences, bucket_ms, places, origin)
     return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
 
 def draw(counts: Counts, differences: Sequence[Difference], bucket_ms: int, theme: Theme) -> Any:
-    """Draw a panel for each tier, with the same axes, and a panel for the differences, if there are any."""
+    """Draw a panel for each tier, with shared axes, and a panel for the differences, if there are any."""
     from matplotlib.figure import Figure
 
     names, differ = list(counts), bool(differences)
@@ -188,7 +189,7 @@ def _tier(axes: Any, span: Span, tier: Mapping[Bucket, Count], reference: Any, t
 
 
 def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Theme) -> None:
-    """Draw a marker above each bucket that differs, with a shape per verdict."""
+    """Draw a marker above each bucket that differs. Its shape shows the verdict."""
     for verdict, marker in _MARKS.items():
         found = {d.bucket_ms for d in differences if d.verdict == verdict and span.holds(d.bucket_ms)}
         if not found:
@@ -206,7 +207,7 @@ def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Them
 
 
 def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
-    """Plot the surplus or deficit of each tier against the first tier, with a shape per tier."""
+    """Plot each tier's surplus or deficit relative to the first tier, with a marker shape for each tier."""
     first, *others = counts
     reference = span.rows(counts[first])
     middles = [(a + b) // 2 for a, b in zip(span.edges_ms, span.edges_ms[1:], strict=False)]
@@ -217,7 +218,7 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
         if not where:
             continue
         at, values = times([when for when, _ in where]), [n for _, n in where]
-        # Begin with a space, because a legend omits labels that begin with an underscore.
+        # Prepend a space, because a legend omits labels that begin with an underscore.
         label = f" {shortened(name)}" if name.startswith("_") else shortened(name)
         axes.vlines(at, 0, values, color=colors[i % 3], linewidth=1)
         axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=label)
@@ -231,7 +232,6 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
 
 
 def _explain(figure: Any, axes: Any, differences: Sequence[Difference], theme: Theme, first: str) -> None:
-    """Add a legend of the markers used."""
     from matplotlib.lines import Line2D
 
     own: dict[str, Any] = {
@@ -273,7 +273,7 @@ def page(
     places: Mapping[str, str],
     origin: Origin,
 ) -> Page:
-    """Return the HTML page around the plot."""
+    """Return the HTML page that contains the plot."""
     summary = _summary(counts, differences, bucket_ms)
     first = next(iter(counts))
     tiers = []

@@ -15,7 +15,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The current state of the selected topics: ids ("" if the cluster has none), first and next offsets."""
+    """The selected topics' IDs ("" if the cluster has none), earliest offsets, and latest (next) offsets."""
 
     topic_ids: dict[str, str]
     earliest: Offsets
@@ -25,9 +25,9 @@ class ClusterView:
 def look(
     spark: Any, properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
 ) -> ClusterView:
-    """Query the topics, or all topics whose entire name matches `pattern`.
+    """Return a view of the topics in `topics`, or of all topics whose entire name matches `pattern`.
 
-    Raises NotStarted if no broker responds, or a named topic does not exist (topics are not created).
+    Raises NotStarted if no broker responds or a topic in `topics` does not exist. Topics are not created.
     """
     jvm = spark._jvm
     client = jvm.java.util.Properties()
@@ -75,8 +75,8 @@ def look(
 
 
 def cause(error: BaseException) -> str:
-    """Return the innermost message of an error, on one line: Java's message, or the last line of a worker's
-    traceback.
+    """Return the root cause of an error, on one line: the innermost Java exception, or the last line of a
+    worker's traceback.
     """
     java = getattr(error, "java_exception", None)
     if java is None:

@@ -1,4 +1,4 @@
-"""Job `copy`: copy topics exactly once with Kafka's transactions, with all fields of records.
+"""Job `copy`: copy topics with all fields of their records, exactly once, in Kafka transactions.
 
 Executors write the records, in one transaction for each source partition of a batch (see the rules in
 transactional_writer). The driver therefore does not limit the throughput, and partitions do not wait for each
@@ -24,12 +24,12 @@ _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """A copy of topics. `source` selects the records. If `to_topic` is None, the topics keep their names,
-    which requires a different cluster.
+    """Parameters of a copy. `source` selects the records.
 
-    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
-    creates missing topics, and adds missing partitions. `group` is the consumer group for the tokens (None:
-    named after the job's id).
+    If `to_topic` is None, the topics keep their names, and the target must be a different cluster. If
+    `target_servers` is None, the target is the source cluster. `target_options` contains librdkafka
+    properties. With `create`, missing topics are created and missing partitions added. `group` is the
+    consumer group for the tokens. If it is None, it is named after the job's ID.
     """
 
     source: StreamJob
@@ -41,7 +41,7 @@ class CopyJob:
 
 
 def run_copy(job: CopyJob) -> StreamReport:
-    """Copy the existing records, or copy continuously. Raises PipelineError."""
+    """Copy the existing records, or copy continuously. Raises PipelineError if the job fails."""
     options = source_options(job.source.kafka_options)
     _check(job, options)
     target = target_of(job.source, job.target_servers, job.target_options)
@@ -71,12 +71,14 @@ def run_copy(job: CopyJob) -> StreamReport:
 
 
 def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:
-    """Write a batch, and return (copied, skipped). Each Kafka partition must be one Spark partition."""
+    """Write a batch, and return the numbers of copied and skipped records. Each Kafka partition must be one
+    Spark partition.
+    """
     import sys
 
     from pyspark import cloudpickle
 
-    # Send the function, because executors on other machines do not have this package.
+    # Serialize this package's functions, because executors on other machines do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)
@@ -118,11 +120,11 @@ def _copy(
 
 
 def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
-    """Before a batch's first attempt, set missing tokens (of new or long idle partitions) to the start of the
-    batch.
+    """Set missing tokens to the batch's start offsets, before the first attempt to write the batch.
 
-    The target does not contain records of the batch yet, so the start is correct. If a token is missing in a
-    later attempt, it has expired, and the partition's writer aborts.
+    Tokens of new or long idle partitions are missing. The target does not contain records of the batch yet,
+    so the start offsets are correct. If a token is missing in a later attempt, it has expired, and the
+    partition's writer aborts.
     """
     from confluent_kafka import Consumer
 
@@ -144,7 +146,7 @@ def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
 
 
 def _check(job: CopyJob, options: dict[str, str]) -> None:
-    """Raise NotStarted for options that would copy a topic to itself, or split the rows of a partition."""
+    """Raise NotStarted if the job would copy a topic to itself, or split a partition's rows."""
     import re
 
     for name in _SPLITTING:

@@ -1,13 +1,13 @@
-"""Job `dedupe`: copy topics to a topic without records repeated within a time span.
+"""Job `dedupe`: copy topics to one topic, without records that are repeated within a time span.
 
-Two records are duplicates if they have the same id and their timestamps differ by at most `within`; the first
-record is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
-`within`: records below the watermark are late, and are dropped. An id is forgotten after 2 × `within`, when
-no record on time can repeat it.
+Two records are duplicates if they have the same id and their timestamps differ by at most `within`. Only the
+first of them is kept. The watermark bounds the state: it is the latest timestamp of earlier batches minus
+`within`. Records with earlier timestamps are late, and are dropped. An id is forgotten after 2 × `within`,
+because any further duplicate of it is late.
 
-Spark's dropDuplicatesWithinWatermark keeps an arbitrary record of a batch per id, regardless of timestamps,
-and may keep another record when the batch runs again after a crash. This job always keeps the first in the
-order of (timestamp, topic, partition, offset).
+Spark's dropDuplicatesWithinWatermark keeps an arbitrary record per id and batch, regardless of timestamps,
+and may keep a different record when the batch runs again after a crash. This job always keeps the first
+record in the order of (timestamp, topic, partition, offset).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +27,12 @@ from kafka_compat.pipelines.watermark import latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
-    """Yield the rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires pyarrow
-    there.
+    """Yield the rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires
+    pyarrow.
 
-    Rows are sorted by id. The rows of an id are first the remembered rows (with a null topic; not returned),
-    and then the other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a
-    time at most `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
+    The input is sorted by id. For each id, remembered rows (with a null topic; not yielded) come first, and
+    then the other rows, sorted by at_ms. A row is a duplicate if a remembered or kept row with the same id
+    has a timestamp at most `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
     """
     current: bytes | None = None
     remembered: list[int] = []
@@ -62,11 +62,11 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_m
 
 @dataclass(frozen=True, slots=True)
 class DedupeJob:
-    """A copy without duplicates. `source` selects the records. `by` defines a record's id (see
-    `id_expression`).
+    """Parameters of a copy without duplicates. `source` selects the records.
 
-    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
-    creates the topic, and adds missing partitions.
+    `by` defines a record's id (see `id_expression`). If `target_servers` is None, the target is the source
+    cluster. `target_options` contains librdkafka properties. With `create`, the topic is created if it is
+    missing, and missing partitions are added.
     """
 
     source: StreamJob
@@ -79,10 +79,10 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """Return SQL over the source's columns for key, value, header:NAME, another expression, or the entire
-    record.
+    """Return an SQL expression for a record's id, over the source's columns.
 
-    A null is not an id. `by` None means key and value together; both may be missing.
+    `by` is key, value, header:NAME, or another SQL expression. None means key and value together; both may be
+    null. Records whose id is null have no duplicates.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
@@ -94,17 +94,16 @@ def id_expression(by: str | None) -> str:
 
 
 def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
-    """Return the `rows` (source's columns, id, at_ms) without duplicates of each other and of remembered
-    rows.
+    """Return `rows` without duplicates of each other and of remembered rows.
 
-    `remembered` has the columns id and at_ms.
+    `rows` has the source's columns, id and at_ms. `remembered` has the columns id and at_ms.
     """
     import sys
 
     from pyspark import cloudpickle
     from pyspark.sql import functions as f
 
-    # Send the function, because executors on other machines have pyarrow, but not this package.
+    # Serialize this package's functions, because executors on other machines have only pyarrow.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     both = rows.unionByName(remembered, allowMissingColumns=True)
     parts = rows.sparkSession.sparkContext.defaultParallelism
@@ -115,7 +114,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 
 
 def run_dedupe(job: DedupeJob) -> StreamReport:
-    """Process the existing records, or process continuously. Raises PipelineError."""
+    """Process the existing records, or process continuously. Raises PipelineError if the job fails."""
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} cannot be both read and written.")
     target = target_of(job.source, job.target_servers, job.target_options)

@@ -29,8 +29,8 @@ def require_spark() -> None:
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Check both packages: Spark requires them for Arrow columns in Python, but reports this only during
-        # the run.
+        # Check both packages now: Spark needs them for Arrow columns in Python, but reports a missing package
+        # only during the run.
         _require(package)
 
 
@@ -45,13 +45,13 @@ def _require(package: str) -> None:
 
 
 def pyspark_home() -> Path:
-    """Return the directory of the installed pyspark, without importing pyspark."""
+    """Return the directory of pyspark, without importing it. Raises NotStarted if pyspark is missing."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
     home = Path(spec.origin).parent
     if not home.is_dir():
-        # Use the location that spark-submit sets, because spark-submit provides pyspark in an archive.
+        # Use SPARK_HOME, which spark-submit sets, because spark-submit provides pyspark in an archive.
         home = Path(os.environ.get("SPARK_HOME", home))
         home = home if (home / "version.py").exists() else home / "python" / "pyspark"
     found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
@@ -64,7 +64,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Return the path of a Java that runs Spark: in JAVA_HOME if set, otherwise on PATH."""
+    """Return the path of a Java that can run Spark, from JAVA_HOME or PATH. Raises NotStarted without one."""
     java = _java()
     try:
         said = subprocess.run(
@@ -100,7 +100,7 @@ JARS = {
 
 
 def missing_jars(directory: Path) -> list[str]:
-    """Return the names of the connector's jars that are missing in `directory`."""
+    """Return the names of the connector's jars that are missing from `directory`."""
     return [name for name in JARS if not (directory / name).is_file()]
 
 
@@ -116,10 +116,11 @@ def jars_in(directory: Path) -> list[Path]:
 
 
 def copy_jars(directory: Path) -> str:
-    """Download the four jars to `directory`. Return the tool used, or "" if all jars were already present.
+    """Download the connector's missing jars to `directory`. Return the tool used, or "" if no jar was
+    missing.
 
-    Maven is tried first, because it uses the mirrors in the user's settings.xml. Ivy is tried next; it is
-    part of pyspark and requires only Java.
+    Maven is tried first, because it uses the mirrors in the user's settings.xml, then Ivy, which is part of
+    pyspark and requires only Java. Raises NotStarted if both fail.
     """
     missing = missing_jars(directory)
     if not missing:
@@ -148,7 +149,7 @@ def _find_jars(root: Path, names: list[str]) -> Iterator[Path]:
 
 
 def _fetch_with_maven(scratch: Path) -> str:
-    """Download the jars to `scratch`, and return "" or the error."""
+    """Download the jars to `scratch` with Maven. Return "" or an error message."""
     maven = shutil.which("mvn")
     if maven is None:
         return "mvn is not installed"
@@ -174,7 +175,7 @@ def _pom_dependency(coordinates: str) -> str:
 
 
 def _fetch_with_ivy(scratch: Path) -> str:
-    """Download the jars to `scratch` with pyspark's Ivy, and return "" or the error."""
+    """Download the jars to `scratch` with pyspark's Ivy. Return "" or an error message."""
     classpath = str(pyspark_home() / "jars" / "*")
     pattern = f"{scratch}/[artifact]-[revision].[ext]"
     for coordinates in JARS.values():
@@ -191,7 +192,7 @@ def _fetch_with_ivy(scratch: Path) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Run a command, and return "", or the end of its output if the command failed."""
+    """Run a command. Return "" if it succeeds, or the end of its output if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,8 +1,8 @@
-"""Exceptions that end a job, classified by the user's remedy."""
+"""Exceptions that end a job, with a class for each exit code of the command."""
 
 
 class PipelineError(Exception):
-    """The reason why a job ended, with a `hint` for the user and the command's `exit_code`."""
+    """An error that ends a job, with a `hint` for the user and the command's `exit_code`."""
 
     exit_code = 1
 
@@ -12,18 +12,18 @@ class PipelineError(Exception):
 
 
 class NotStarted(PipelineError):
-    """The arguments, the environment or a precondition is invalid. Nothing was changed."""
+    """Raised before a job has changed anything, if an argument or a precondition is invalid."""
 
     exit_code = 2
 
 
 class JobFailed(PipelineError):
-    """Spark or the cluster failed during the run. Finished batches are intact, and a new run continues."""
+    """Raised if Spark or the cluster fails in a run. Finished batches are kept, and a new run continues."""
 
     exit_code = 1
 
 
 class RecordsLost(PipelineError):
-    """Records are missing from the topic, or the run would duplicate records."""
+    """Raised if records are missing from the topic, or if the run would duplicate records."""
 
     exit_code = 3

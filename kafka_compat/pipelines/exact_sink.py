@@ -5,14 +5,14 @@ timestamps, and avoids duplicates by reading the target. The rules:
 
 1. Each record contains the id of the job and the record's origin in two headers, to recognize the record.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
-3. One task owns a target partition, and holds a file lock in the job's directory while it runs. It first
+3. One task owns a target partition and holds a file lock in the job's directory while it runs. It first
    reads the partition from the recorded end to the current end, and skips rows that already exist.
 4. It writes the other rows in order with an idempotent producer, so that a failed attempt has written a
    prefix of its rows, without gaps or duplicates.
 5. The batch is committed when all in-sync replicas have acknowledged all records.
 
-The lock excludes concurrent attempts. Between a writer's death and the next read, Spark restarts for some
-seconds, in which the broker must process all data that it received from the dead writer.
+The lock excludes concurrent attempts. After a writer has died, Spark takes some seconds to restart. In this
+time, the broker must process all data that it received from the dead writer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,14 +33,14 @@ from kafka_compat.pipelines.kafka_options import (
 from kafka_compat.pipelines.stream_job import StreamJob
 
 Ends = dict[str, dict[str, int]]
-"""Maps topic and partition (a string, for JSON) to the next offset."""
+"""The end offset for each topic and partition (a string, for JSON)."""
 
 REQUEST_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target cluster. `properties` contains librdkafka's properties, including bootstrap.servers."""
+    """The target cluster. `properties` contains librdkafka properties, including bootstrap.servers."""
 
     properties: Mapping[str, str]
 
@@ -49,7 +49,7 @@ class Target:
         return self.properties["bootstrap.servers"]
 
     def look(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Check the target before Spark starts. Raises NotStarted unless `provide` is expected to succeed."""
+        """Check the target before Spark starts. Raises NotStarted if `provide` would fail."""
         if first_look_at_target(self.properties, wanted, create=create) is None and not create:
             self.require(wanted)
 
@@ -68,11 +68,11 @@ class Target:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def require(self, wanted: Mapping[str, int]) -> None:
-        """Raise NotStarted unless each topic exists with at least this many partitions."""
+        """Raise NotStarted unless each topic in `wanted` exists with at least that many partitions."""
         check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic without time-based retention, unless it exists."""
+        """Create a topic without time-based retention, unless it exists. Raises NotStarted if this fails."""
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Call `require`. With `create`, first create missing topics and add missing partitions."""
+        """Raise NotStarted unless the wanted topics exist. With `create`, first create what is missing."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -102,7 +102,7 @@ class Target:
         self.require(wanted)
 
     def ends(self, topics: list[str]) -> Ends:
-        """Return the end offset of each partition. Raises KafkaException."""
+        """Return the end offset of each partition. Raises KafkaException if the cluster does not respond."""
         from confluent_kafka import Consumer, TopicPartition
 
         there = self.partitions()
@@ -123,7 +123,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of a batch: rows written now, rows written by an earlier attempt, and rows without a topic."""
+    """Row counts for a batch: written now, written by an earlier attempt, and left out (without a topic)."""
 
     written: int
     written_before: int
@@ -131,8 +131,8 @@ class Written:
 
 
 def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
-    """Return the target cluster. If `servers` is None, it is the source cluster, with the same login.
-    `options` contains librdkafka properties as name=value.
+    """Return the target cluster. If `servers` is None, it is the source cluster, with the same
+    authentication. `options` contains librdkafka properties as name=value.
     """
     shared: dict[str, str] = {}
     if servers is None:
@@ -142,16 +142,16 @@ def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) ->
 
 
 def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
-    """Write rows with the columns COLUMNS of exact_sink_writer. `begun` contains the end offsets of the
-    target when the batch began.
+    """Write rows with the columns exact_sink_writer.COLUMNS, and return their counts.
 
-    Rows of one target partition are written in the order of (topic_from, partition_from, offset_from).
+    `begun` contains the target's end offsets when the batch began. Rows for one target partition are written
+    in the order of (topic_from, partition_from, offset_from).
     """
     import sys
 
     from pyspark import cloudpickle
 
-    # Send the function, because executors on other machines do not have this package.
+    # Serialize this package's functions, because executors on other machines do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism

@@ -1,4 +1,4 @@
-"""The part of exact_sink that runs on Spark's executors, with pyarrow and confluent-kafka."""
+"""Write rows exactly once, on Spark's executors, with pyarrow and confluent-kafka (see exact_sink)."""
 
 import fcntl
 import os
@@ -22,8 +22,8 @@ COLUMNS = (
     "partition_from",
     "offset_from",
 )
-"""The archive's columns, and the record's origin, which must be unique in the batch. For a null timestamp,
-the producer sets the current time. A row without to_topic is only counted.
+"""The target topic and partition, the record, and its origin, which must be unique in the batch. If the
+timestamp is null, the producer sets the current time. Rows without to_topic are only counted.
 """
 
 DONE_SCHEMA = "written long, found long, left_out long"
@@ -46,7 +46,7 @@ class Plan:
 
 
 class _Partition:
-    """A locked target partition, with the origins of its records."""
+    """A locked target partition, and the origins of the records already written to it."""
 
     def __init__(self, plan: Plan, topic: str, partition: int) -> None:
         self._lock = _locked(os.path.join(plan.locks, f"{topic}-{partition}"))
@@ -111,7 +111,7 @@ def origin_name(topic: str, partition: int, offset: int) -> str:
 
 
 def read_back(plan: Plan, topic: str, partition: int, start: int) -> set[str]:
-    """Return the origins of the job's records from offset `start` to the end of the partition."""
+    """Return the origins of the job's records in the partition, starting at offset `start`."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     settings = {"log_level": "2", "group.id": "kafka-compat-read-back", "enable.auto.commit": "false"}
@@ -172,7 +172,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Lock the file, waiting for a dying writer. Return its descriptor, whose closing unlocks the file."""
+    """Lock the file, waiting for an exiting writer. Closing the returned descriptor unlocks the file."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

@@ -1,8 +1,9 @@
 """Check topics and permissions on Kafka clusters before Spark starts, so that a mistyped name fails without
 waiting for a JVM.
 
-The checks use this project's client, with the settings of the job's client. Unsupported logins (Java login
-classes, Spark's delegation tokens) are left to `cluster.look`, which uses the same client as the job.
+The checks use this project's client, with the settings of the job's client. If it does not support the
+authentication method (Java login classes, Spark's delegation tokens), `cluster.look` checks with the job's
+client.
 """
 
 import re
@@ -22,16 +23,16 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 QUICK_S = 0.8
-"""Timeout in seconds for each address at the first attempt. A second attempt is announced."""
+"""Timeout in seconds for each address in the first attempt. A message announces the second attempt."""
 PATIENT_S = 20.0
 READ, WRITE = 3, 4
-"""Bits of the authorized operations in a Metadata response."""
+"""Bit numbers of the authorized operations in a Metadata response."""
 _IS_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 _SHOWN_TOPICS = 20
 
 
 class Seen(NamedTuple):
-    """The cluster's id ("" if it has none), and the number of partitions of each topic."""
+    """The cluster ID ("" if the cluster has none), and the number of partitions of each topic."""
 
     cluster_id: str
     partitions: dict[str, int]
@@ -42,8 +43,8 @@ def first_look(
 ) -> Seen | None:
     """Check topics to read. `properties` contains a Java client's properties.
 
-    Raises NotStarted if no broker responds, the login fails, or a topic does not exist (topics are not
-    created) or may not be read. Returns None if this client does not support the login.
+    Raises NotStarted if no broker responds, authentication fails, or a topic does not exist (topics are not
+    created) or may not be read. Returns None if this client does not support the authentication method.
     """
     servers, named = properties["bootstrap.servers"], sorted(set(topics))
     answer = _ask(properties, None if pattern is not None else named)
@@ -67,11 +68,11 @@ def first_look(
 def first_look_at_target(
     properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
 ) -> Seen | None:
-    """Check topics to write to, each with at least this many partitions. `properties` contains librdkafka
-    properties. With `create`, missing topics will be created, and are not checked.
+    """Check topics to write to, each with at least the number of partitions in `wanted`. `properties`
+    contains librdkafka properties. With `create`, missing topics and partitions are allowed.
 
     Raises NotStarted like `first_look`, and if a topic has too few partitions. Returns None if this client
-    does not support the login.
+    does not support the authentication method.
     """
     settings = java_names(properties)
     answer = None if settings is None else _ask(settings, sorted(wanted))
@@ -87,14 +88,14 @@ def first_look_at_target(
 
 
 def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
-    """Raise NotStarted unless all requested topics exist."""
+    """Raise NotStarted unless all topics in `wanted` exist."""
     missing = ", ".join(sorted(wanted - existing))
     if missing:
         raise NotStarted(f"No such topic on {servers}: {missing}.", _there(sorted(existing)))
 
 
 def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
-    """Raise NotStarted unless each topic exists with at least this many partitions."""
+    """Raise NotStarted unless each topic in `wanted` exists with at least that many partitions."""
     for topic, count in wanted.items():
         if there.get(topic, 0) < count:
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"
@@ -109,8 +110,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
-    """Return the first Metadata response of an address, with all topics if `names` is None. Return None if
-    this client does not support the login.
+    """Return the Metadata response of the first address that responds, with all topics if `names` is None.
+    Return None if this client does not support the authentication method.
     """
     servers = properties["bootstrap.servers"]
     request = {
@@ -158,7 +159,7 @@ _SETTINGS_HINT = "Give the client's settings with --command-config FILE, or one 
 
 
 def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
-    """Return whether Java classes or Spark authenticate the client."""
+    """Return whether only Java classes or Spark can authenticate the client."""
     classes = any(name.endswith((".class", ".provider", ".providers")) for name in properties)
     sasl = properties.get("security.protocol", "").upper().startswith("SASL")
     return classes or (sasl and "sasl.jaas.config" not in properties)
@@ -168,7 +169,7 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
 
 
 def _explained(servers: str, error: Exception) -> NotStarted:
-    """Convert the error to a NotStarted with advice for the user."""
+    """Convert a connection error to a NotStarted with advice for the user."""
     doctor = f"kafka-compat doctor --bootstrap-server {servers} [client.properties] shows which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
@@ -201,7 +202,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
 
 
 def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
-    """Raise NotStarted for a topic if the user lacks the permission with this bit."""
+    """Raise NotStarted if the user lacks the permission with this bit number for a topic."""
     verb, operation = ("read", "Read") if bit == READ else ("write to", "Write")
     for topic in topics:
         refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -24,11 +24,11 @@ from kafka_compat.pipelines.whole_file import holds_more_than, write_json
 
 BATCHES_KEPT = 100
 _FIRST_FILES = {"_lock", "_log", "__job.json"}
-"""Files that a crash may leave before the directory is marked."""
+"""Names that a crash may leave behind before the marker file `_job.json` exists."""
 
 
 class JobFolder:
-    """The directory of one job. `settings` must be the same in each run."""
+    """The directory of one job. All runs must have the same `settings`."""
 
     def __init__(self, directory: Path, settings: Mapping[str, Any]) -> None:
         self.directory = directory
@@ -38,7 +38,7 @@ class JobFolder:
         self._settings = json.loads(json.dumps(dict(settings)))
 
     def check(self) -> None:
-        """Raise NotStarted if the directory belongs to another job or program, without changing it."""
+        """Raise NotStarted if the directory belongs to a different job or program. Do not change any file."""
         if self._marker.exists():
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
@@ -55,7 +55,7 @@ class JobFolder:
             )
 
     def open(self) -> str:
-        """Create or open the directory, and return the job's permanent id."""
+        """Create or open the directory, and return the job's permanent ID. Raises NotStarted like `check`."""
         self.check()
         self._log.mkdir(parents=True, exist_ok=True)
         if not self._marker.exists():
@@ -65,13 +65,13 @@ class JobFolder:
         return str(json.loads(self._marker.read_text())["id"])
 
     def begun(self, batch_id: int) -> dict[str, Any] | None:
-        """Return the begin entry of the batch's first attempt, or None."""
+        """Return the begin entry of the batch's first attempt, or None if the batch has not begun."""
         path = self._log / f"{batch_id:012d}.begin.json"
         found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry before any effect, or keep an earlier entry, and return the entry."""
+        """Write a batch's begin entry before any effect, unless one exists, and return the batch's entry."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)
@@ -84,19 +84,19 @@ class JobFolder:
             (self._log / name).unlink(missing_ok=True)
 
     def last(self) -> tuple[int, dict[str, Any]] | None:
-        """Return the last committed batch, and the data of its commit entry."""
+        """Return the last committed batch ID and its commit entry's data, or None before the first commit."""
         batches = sorted(int(path.stem) for path in self._log.glob("[0-9]*.json") if path.stem.isdigit())
         if not batches:
             return None
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
     def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the data of the last commit entry, or `at_first` before the first commit."""
+        """Return the data of the last commit entry, or `at_first` if no batch is committed."""
         last = self.last()
         return at_first if last is None else last[1]
 
     def is_committed(self, batch_id: int) -> bool:
-        """Return whether the batch is committed: Spark repeats its last batch after a crash."""
+        """Return whether the batch is committed. Spark repeats its last batch after a crash."""
         last = self.last()
         return last is not None and batch_id <= last[0]
 
@@ -116,10 +116,10 @@ _POLL_S = 0.1
 
 
 class FolderLock:
-    """The lock `directory`/_lock, which allows one job at a time. The file contains the process id.
+    """A lock on the file `directory`/_lock, which allows one job at a time. The file contains the process ID.
 
-    Spark's driver JVM holds this POSIX record lock: when Python dies, the JVM exits at the end of its
-    standard input, but may write until then. The next job waits for the JVM.
+    Spark's driver JVM holds this POSIX record lock, because the JVM may continue to write after Python has
+    died, until it reaches the end of its standard input. The next job waits until the JVM exits.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -145,7 +145,7 @@ class FolderLock:
             time.sleep(_POLL_S)
 
     def hold(self, jvm: Any) -> None:
-        """Create the directory, and acquire the lock in Spark's JVM, which holds it until the JVM exits."""
+        """Create the directory, and acquire the lock in Spark's JVM. Raises NotStarted if it is not free."""
         self.await_free()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")

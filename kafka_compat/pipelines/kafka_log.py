@@ -8,7 +8,7 @@ Options: `path`, data directories (log.dirs; comma-separated); `topic`, comma-se
 topics except names that begin with two underscores); `payload`: all, keys (values and headers are null), or
 none.
 
-The directory may be any Kafka broker's. After a clean shutdown, it is read to the end. Otherwise, also while
+The directory may be any Kafka broker's. After a clean shutdown, it is read to the end. Otherwise, or while
 a broker is running, it is read up to the high watermark in the broker's last checkpoint: records below the
 high watermark are final. Control records and records of aborted transactions are included. Executors require
 the directory, this package and pyarrow.
@@ -29,8 +29,8 @@ SCHEMA = (
     "segment bigint, batch_index int, batch_bytes int, batch_raw_bytes int, compression string, "
     "producer_id bigint, is_transactional boolean, is_control boolean"
 )
-"""The connector's columns, followed by sizes (null for a null key or value), the segment's base offset, the
-place in the batch, the batch's size on disk and decompressed, and fields of the batch's header.
+"""The Kafka connector's columns, followed by sizes (null for a null key or value), the segment's base offset,
+the record's index in its batch, the batch's size on disk and decompressed, and batch header fields.
 """
 
 PAYLOADS = ("all", "keys", "none")
@@ -41,7 +41,7 @@ _SEGMENT_NAME_LENGTH = 20
 
 @dataclass
 class SegmentFile:
-    """A segment to read, with its valid offsets [start, end)."""
+    """A segment to read, and the range [start, end) of its valid offsets."""
 
     path: str
     topic: str
@@ -63,30 +63,29 @@ class SegmentFile:
 
 @dataclass
 class Task(InputPartition):  # type: ignore[misc]
-    """Segments that one task reads one after the other."""
+    """Segments that one task reads in sequence."""
 
     segments: list[SegmentFile]
 
 
 class KafkaLog(DataSource):  # type: ignore[misc]
-    """The data source, for Spark's Python API."""
+    """The data source "kafka-log", for Spark's Python API."""
 
     @classmethod
     def name(cls) -> str:
         return "kafka-log"
 
     def schema(self) -> str:
-        """Return the columns."""
+        """Return the columns as a Spark DDL string."""
         return SCHEMA
 
     def reader(self, schema: Any) -> "KafkaLogReader":
-        """Return a batch reader."""
         return KafkaLogReader(self.options)
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Reader that divides the segments into tasks. A task costs Spark 0.2 seconds, so a task reads one large
-    segment or several small segments.
+    """A reader that divides the segments into tasks. Each task has an overhead of 0.2 seconds, so it reads
+    one large segment or several small segments.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -119,8 +118,8 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
 
 
 def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
-    """Return the segments of the directory's topics, with their valid offsets. Raises ValueError if the
-    directory is not a broker's data directory.
+    """Return the segments of `topics` (default: all except names that begin with __), with their valid
+    offsets. Raises ValueError if the directory is not a broker's data directory.
     """
     from kafka_compat.storage.directories import checkpoints
 
@@ -150,9 +149,8 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
 
 
 def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
-    """Yield the segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
-
-    A segment that retention has deleted yields no rows.
+    """Yield the segment's valid rows as Arrow batches, or nothing if retention has deleted the segment.
+    Raises CorruptRecord if a batch is corrupt.
     """
     from kafka_compat.storage.segments.scan import scan_batches
 
@@ -167,7 +165,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
             rows.add(batch)
             if len(rows) >= ROWS_PER_BATCH:
                 yield rows.take()
-            # Stop here: beyond the segment's end, a running broker may have written incomplete bytes.
+            # Stop here: while a broker is running, the bytes after the valid offsets may be incomplete.
             if batch.header.next_offset >= segment.end:
                 break
         if len(rows):
@@ -178,7 +176,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _ReadOnly:
-    """File with the interface that storage.scan requires."""
+    """A file with the interface that storage.scan requires."""
 
     descriptor: int
 
@@ -187,7 +185,7 @@ class _ReadOnly:
 
 
 class _Rows:
-    """Buffer of rows as columns, for an Arrow batch."""
+    """A buffer that collects rows as columns for an Arrow batch."""
 
     def __init__(self, segment: SegmentFile, payload: str) -> None:
         self._segment = segment
@@ -198,7 +196,6 @@ class _Rows:
         return self._records.count
 
     def add(self, batch: Any) -> None:
-        """Add the valid records of a scanned batch."""
         codec, raw_bytes, records = _records(batch, with_headers=self._payload == "all")
         first = bisect_left(records.offsets, self._segment.start)
         end = bisect_left(records.offsets, self._segment.end)
@@ -209,7 +206,7 @@ class _Rows:
         self._records.extend(records, first, end)
 
     def take(self) -> Any:
-        """Return the rows as an Arrow batch, and clear them."""
+        """Return the buffered rows as an Arrow batch, and clear the buffer."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -273,7 +270,7 @@ class _Records:
         return len(self.offsets)
 
     def extend(self, other: "_Records", first: int, end: int) -> None:
-        """Append records `first` to `end` - 1 of another object."""
+        """Append the records from index `first` to `end` - 1 of `other`."""
         self.offsets += other.offsets[first:end]
         self.stamps += other.stamps[first:end]
         self.keys += other.keys[first:end]
@@ -282,7 +279,7 @@ class _Records:
 
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
-    """Return (codec, decompressed size, records) of a scanned batch of any format."""
+    """Return the codec, the decompressed size and the records of a scanned batch of any format."""
     from kafka_compat.storage.records.batch import HEADER_SIZE
     from kafka_compat.storage.records.kinds import CompressionType
     from kafka_compat.storage.records.legacy import read_message, unwrap
@@ -314,7 +311,7 @@ def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
 
 
 def _without_headers(header: Any, body: bytes, records: _Records) -> None:
-    """Decode records of format 2 without headers. This takes a fraction of the time of storage.records.
+    """Decode format 2 records without headers, in a fraction of the time that storage.records takes.
 
     Numbers of one or two bytes, and timestamps, are decoded inline.
     """

@@ -1,6 +1,6 @@
-"""Convert `--kafka-option k=v` to options of Spark's Kafka source and to properties of Kafka clients.
+"""Convert `--kafka-option k=v` to options for Spark's Kafka source, and to properties for Kafka clients.
 
-Jobs read with Kafka's Java client, and write with librdkafka. The two may use different names for a setting.
+Jobs read with Kafka's Java client and write with librdkafka, which may use different names for a setting.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ SOURCE_OPTIONS = {
         "useDeprecatedOffsetFetching",
     )
 }
-"""Options of the source itself. All others are properties of Kafka's consumer, with the prefix `kafka.`."""
+"""Options of the source, by lower-case name. All others are consumer properties with the prefix `kafka.`."""
 
 _OWNED = {
     "assign",
@@ -40,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted for malformed strings and options that jobs set."""
+    """Parse `name=value` strings. Raises NotStarted if a string is malformed or jobs set its option."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -57,14 +57,14 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """Return the source's options for Kafka's Java client, with the client's names."""
+    """Return the options with the prefix `kafka.`, without the prefix, for Kafka's Java client."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings unchanged. Raises NotStarted for a malformed string."""
+    """Parse `name=value` strings, keeping the names. Raises NotStarted if a string is malformed."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -83,7 +83,7 @@ _OF_JAVA_ALONE = ("ssl.truststore.", "ssl.keystore.type", "sasl.jaas.config")
 
 
 def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Convert properties of Kafka's Java client to librdkafka's properties."""
+    """Convert the connection and authentication properties of Kafka's Java client to librdkafka's."""
     result = {
         name: value
         for name, value in pairs.items()
@@ -109,8 +109,8 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_names(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Convert librdkafka's connection and login properties to the Java client's. Return None if the Java
-    client has no equivalent.
+    """Convert librdkafka's connection and authentication properties to the Java client's. Return None if the
+    Java client has no equivalent.
     """
     protocol = properties.get("security.protocol", "plaintext").upper()
     result = {

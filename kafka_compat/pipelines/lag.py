@@ -6,7 +6,7 @@ Spark keeps its positions in its checkpoint, and does not commit them to Kafka. 
     show_lag(spark, "127.0.0.1:9092", group="billing")
 
 From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group is informative: Spark never
-resumes from its offsets.
+resumes from the group's offsets.
 """
 
 import json
@@ -29,8 +29,8 @@ ANSWER_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LagJob:
-    """A query's checkpoint, and the group to which its position is committed: every `interval_s` seconds, or
-    once if `interval_s` is None.
+    """Parameters of a lag job, which commits a query's offsets to `group` every `interval_s` seconds, or once
+    if `interval_s` is None. `checkpoint` is the query's checkpoint.
     """
 
     bootstrap_servers: str
@@ -42,7 +42,7 @@ class LagJob:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The offsets committed last, and the partitions' ends at that time."""
+    """Report on a lag job: the last committed offsets, and the partitions' end offsets."""
 
     group: str
     committed: Offsets
@@ -50,7 +50,7 @@ class LagReport:
     exit_code: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values, with one entry per partition."""
+        """Return the report as a JSON-compatible dict, with one entry per partition."""
         return {
             "job": "lag",
             "group": self.group,
@@ -75,19 +75,18 @@ class LagReport:
 
 
 class GroupCommitter:
-    """Client that commits offsets to a group without joining it. `properties` are librdkafka's."""
+    """A client that commits offsets to a group without joining it. `properties` are librdkafka properties."""
 
     def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
         from confluent_kafka import Consumer
 
         own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
-        # Suppress librdkafka's error messages, several per second, because they would hide the caller's
-        # message.
+        # Suppress librdkafka's error messages, because several per second would hide the caller's message.
         self._consumer = Consumer({"log_level": "2", **properties, **own})
         self._lock = threading.Lock()
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit the next offsets, and wait for the response. Raises KafkaException."""
+        """Commit the offsets, and wait for the response. Raises KafkaException if the commit fails."""
         from confluent_kafka import TopicPartition
 
         positions = [
@@ -97,13 +96,12 @@ class GroupCommitter:
         ]
         if positions:
             with self._lock:
-                # Send this request first, because a commit would wait for an unresponsive cluster for a
-                # minute.
+                # Query metadata first, because a commit would wait a minute for an unresponsive cluster.
                 self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
                 self._consumer.commit(offsets=positions, asynchronous=False)
 
     def ends(self, offsets: Offsets) -> Offsets:
-        """Return the ends of the same partitions. Raises KafkaException."""
+        """Return the end offsets of the partitions in `offsets`. Raises KafkaException if a query fails."""
         from confluent_kafka import TopicPartition
 
         with self._lock:
@@ -126,9 +124,10 @@ def show_lag(
 ) -> "LagListener":
     """Commit the end offsets of every Kafka query of `spark` after each of its batches.
 
-    `group` None names each query's group `spark-NAME` after its `queryName` (or id). `properties` are
+    If `group` is None, each query's group is `spark-NAME`, with its `queryName` or ID. `properties` are
     librdkafka's, with `_` for `.` (security_protocol="SSL"). Failed commits are logged as warnings, and never
-    stop the query. Returns the listener, for `spark.streams.removeListener`.
+    stop the query. To remove the returned listener, pass its `as_listener()` to
+    `spark.streams.removeListener`.
     """
     named = {name.replace("_", "."): value for name, value in properties.items()}
     listener = LagListener(bootstrap_servers, group, named)
@@ -137,7 +136,7 @@ def show_lag(
 
 
 class LagListener:
-    """Listener for the queries of a session. `as_listener()` returns Spark's listener object."""
+    """A listener for the queries of a Spark session. `as_listener()` returns Spark's listener object."""
 
     def __init__(self, bootstrap_servers: str, group: str | None, properties: Mapping[str, str]) -> None:
         self._servers = bootstrap_servers
@@ -147,7 +146,7 @@ class LagListener:
         self._listener: Any = None
 
     def as_listener(self) -> Any:
-        """Return the StreamingQueryListener, which is the same object at every call."""
+        """Return the StreamingQueryListener. All calls return the same object."""
         if self._listener is None:
             self._listener = _listener_class()(self)
         return self._listener
@@ -159,7 +158,7 @@ class LagListener:
         self._committers.clear()
 
     def progressed(self, query: str, sources: Sequence[Any]) -> None:
-        """Process a finished batch. Each of `sources` has a `description` and an `endOffset` (JSON)."""
+        """Commit the offsets of a finished batch. Sources have a `description` and an `endOffset` (JSON)."""
         import logging
 
         offsets: Offsets = {}
@@ -178,7 +177,7 @@ class LagListener:
 
 
 def _listener_class() -> Any:
-    """Create the class on demand, because only jobs that run import pyspark."""
+    """Create the listener class on demand, because only running jobs import pyspark."""
     from pyspark.sql.streaming import StreamingQueryListener
 
     class Listener(StreamingQueryListener):  # type: ignore[misc]
@@ -200,7 +199,7 @@ def _listener_class() -> Any:
 
 
 def run_lag(job: LagJob) -> LagReport:
-    """Commit the checkpoint's finished offsets once, or until SIGINT or SIGTERM. Raises PipelineError."""
+    """Commit the checkpoint's finished offsets, once or until a signal. Raises PipelineError if it fails."""
     if not (job.checkpoint / "offsets").is_dir():
         raise NotStarted(
             f"{job.checkpoint} is not the checkpoint of a streaming query.",
@@ -229,7 +228,7 @@ def run_lag(job: LagJob) -> LagReport:
 
 
 def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool) -> bool:
-    """Commit the offsets. If this fails in a continuous job, log the failure, and retry in the next round."""
+    """Commit the offsets. With `keep_going`, print an error and return False instead of raising it."""
     try:
         committer.commit(offsets)
     except Exception as error:

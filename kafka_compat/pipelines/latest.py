@@ -6,7 +6,7 @@ A record without a value deletes its key.
     DIR/versions/N-RUN/table     Parquet: the records, one per topic and key
     DIR/versions/N-RUN/deleted   keys whose latest record has no value
 
-A version is written to its own directory, which the batch's commit records, and the link is then switched to
+A batch writes a new version of the table to its own directory, commits its name, and then points the link at
 the directory. A repeated merge of a batch has no effect, so a crash at any moment costs only time.
 """
 
@@ -26,10 +26,10 @@ _PLACE = ("partition", "offset")
 
 
 def merge_latest(before: Any, rows: Any) -> Any:
-    """Return the latest record of each topic and key in both inputs, which have the source's columns.
+    """Return the latest record of each topic and key in `before` and `rows`, which have the source's columns.
 
-    The latest record has the highest partition and offset. Records without a value are kept, since they must
-    replace earlier records; records without a key are dropped.
+    The latest record has the highest partition and offset. Records without a value are kept, because they
+    must replace earlier records. Records in `rows` without a key are dropped.
     """
     from pyspark.sql import functions as f
 
@@ -42,7 +42,7 @@ def merge_latest(before: Any, rows: Any) -> Any:
 
 
 def run_latest(job: StreamJob) -> StreamReport:
-    """Update the table, once or continuously. Raises PipelineError."""
+    """Update the table, once or continuously. Raises PipelineError if the job fails."""
     folder = job.folder("latest")
 
     def show() -> None:
@@ -92,7 +92,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version. Keep the previous one, which may be in use; delete others."""
+    """Point the link at the committed version. Keep the previous one, which may be in use. Delete others."""
     last = folder.last()
     if last is None:
         return

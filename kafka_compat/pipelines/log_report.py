@@ -1,4 +1,4 @@
-"""Report on the logs in data directories, as values, tables and text."""
+"""The report on the logs in data directories, as JSON, tables and text."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ from kafka_compat.pipelines.progress import text_table, utc
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A partition: sizes of values in bytes, codecs, and pending deletions by retention.
+    """Figures for one partition: sizes in bytes, codecs, and records that retention will delete.
 
-    The broker's next retention checks delete `due_rows`. `next_due_ms` is the time at which the next segment
-    is due (None: never, by time). `future_rows` counts the records of segments with a timestamp more than a
-    day ahead of now, which prevents the deletion of these segments and of all later ones.
+    The broker's next retention check deletes `due_rows`. `next_due_ms` is the time when retention can delete
+    the next segment (None: never, by time). `future_rows` counts the records in segments with a timestamp
+    more than a day in the future, which prevents the deletion of these segments and all later ones.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A hot key (UTF-8 if valid, otherwise hexadecimal) and its `share` of the topic's records."""
+    """A hot key (as UTF-8 if valid, otherwise hexadecimal), and its `share` of the topic's records."""
 
     topic: str
     key: str
@@ -43,7 +43,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """The results of the report."""
+    """The results of a report: lines for partitions and hot keys, the duration, and the paths of plots."""
 
     partitions: list[PartitionLine]
     keys: list[KeyLine]
@@ -52,21 +52,21 @@ class LogReport:
     exit_code: int = 0
 
     def skew(self, topic: str) -> float:
-        """Return the ratio of the topic's largest partition to the mean, in records. 1.0 means no skew."""
+        """Return the record count of the topic's largest partition divided by the mean. 1.0 means no skew."""
         rows = [line.rows for line in self.partitions if line.topic == topic]
         return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
 
     def size_bytes(self, topic: str) -> int:
-        """Return the topic's size on disk."""
+        """Return the topic's size on disk, in bytes."""
         return sum(line.size_bytes for line in self.partitions if line.topic == topic)
 
     @property
     def topics(self) -> list[str]:
-        """The topics' names, sorted."""
+        """Sorted names of the topics."""
         return sorted({line.topic for line in self.partitions})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as a JSON-compatible dict."""
         return {
             "job": "report",
             "seconds": round(self.seconds, 3),
@@ -77,7 +77,7 @@ class LogReport:
         }
 
     def tables(self) -> list[list[list[str]]]:
-        """Return the tables of partitions, topics' skew, and hot keys, each with its header."""
+        """Return the tables of partitions, skew by topic, and hot keys. Each table begins with its header."""
         head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
         head += ["NEXT-DUE", "FUTURE-ROWS"]
         partitions = [
@@ -97,6 +97,6 @@ class LogReport:
         ]
 
     def as_text(self) -> str:
-        """Return the tables as text."""
+        """Return the tables that have rows, as text."""
         shown = [text_table(table[0], table[1:]) for table in self.tables() if len(table) > 1]
         return "\n\n".join(shown) or "No records."

@@ -1,4 +1,4 @@
-"""Job `mirror`: copy topics of one cluster to another exactly once, partition by partition.
+"""Job `mirror`: copy topics from one cluster to another exactly once, partition by partition.
 
 See exact_sink for the exactly-once delivery. A record that came from the target contains the target's name in
 a header, and is not sent back: two mirrors in opposite directions do not form a loop.
@@ -21,17 +21,17 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
-"""Header with the cluster that a mirrored record came from. Each mirroring of a record adds one."""
+"""Header with the name of a record's source cluster. Each mirror job adds one header to a record."""
 
 _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorJob:
-    """A mirror of topics. `source` selects the records; the target `target_name` has the same topic names.
+    """Parameters of a mirror. `source` selects the records. Topics have the same names in both clusters.
 
-    `target_options` contains librdkafka properties for the cluster at `target_servers`. `create` creates
-    missing topics with the source's number of partitions, and adds partitions that were added to the source.
+    `target_options` contains librdkafka properties for the cluster at `target_servers`. With `create`,
+    missing topics are created with the source's number of partitions, and missing partitions are added.
     """
 
     source: StreamJob
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to rows for exact_sink. Records that came from the target have no topic."""
+    """Convert the source's rows to rows for exact_sink. Records that came from the target get no topic."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -63,7 +63,7 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 
 
 def run_mirror(job: MirrorJob) -> StreamReport:
-    """Mirror the existing records, or mirror continuously. Raises PipelineError."""
+    """Mirror the existing records, or mirror continuously. Raises PipelineError if the job fails."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
     names = [job.source_name, job.target_name]
     folder = job.source.folder("mirror", names=names, to=job.target_servers)
@@ -109,7 +109,7 @@ def _mirror(
 
 
 def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
-    """Write the offset map, which is the same at each attempt of a batch."""
+    """Write a batch's offset map, which is the same in every attempt to write the batch."""
     path.parent.mkdir(exist_ok=True)
     lines = ["topic,partition,source_offset,target_offset"]
     for topic, partitions in sorted(start.items()):

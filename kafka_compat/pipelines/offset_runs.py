@@ -16,7 +16,7 @@ from kafka_compat.pipelines.errors import RecordsLost
 
 @dataclass(frozen=True, slots=True)
 class OffsetRuns:
-    """The runs of one partition, `first[i]` to `last[i]` inclusive (int64 arrays of the same length)."""
+    """The runs of one partition: `first[i]` to `last[i]` inclusive, in int64 arrays of equal length."""
 
     first: Any
     last: Any
@@ -29,14 +29,14 @@ class OffsetRuns:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The gaps in a range: the number of offsets without a record, and the first few ranges [first, last]."""
+    """The gaps in a range of offsets: the number of missing offsets, and the first gaps as [first, last]."""
 
     count: int
     ranges: list[list[int]]
 
 
 def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
-    """Convert offsets in int64 arrays to runs. Raises RecordsLost unless the offsets strictly increase."""
+    """Convert int64 arrays of offsets to runs. Raises RecordsLost unless the offsets strictly increase."""
     firsts, lasts = [], []
     previous = None
     for chunk in chunks:
@@ -59,7 +59,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
-    """Merge one partition's sorted runs from several files. Raises RecordsLost for duplicate offsets."""
+    """Merge the sorted runs of a partition's files. Raises RecordsLost if an offset is duplicated."""
     parts = list(parts)
     first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
     order = pc.sort_indices(first)
@@ -73,9 +73,9 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
-    """Return the offsets in [start, end) that no run contains. Raises RecordsLost if a run lies outside.
+    """Return the offsets in [start, end) that are in no run. Raises RecordsLost if a run exceeds the range.
 
-    Gaps are legitimate after compaction, and at transaction markers.
+    Compaction and transaction markers cause legitimate gaps.
     """
     if end < start:
         raise RecordsLost(f"The range of offsets goes backwards, from {start} to {end}.")
@@ -91,13 +91,13 @@ def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gap
 
 
 def int64_bytes(array: Any) -> bytes:
-    """Return the values of an int64 array without nulls, in the machine's byte order, for `int64_array`."""
+    """Return an int64 array without nulls as bytes in native byte order, for `int64_array`."""
     data: bytes = array.buffers()[1].slice(array.offset * 8, len(array) * 8).to_pybytes()
     return data
 
 
 def int64_array(data: bytes) -> Any:
-    """Convert the result of `int64_bytes` to an int64 array."""
+    """Convert bytes from `int64_bytes` to an int64 array."""
     return pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
 
 

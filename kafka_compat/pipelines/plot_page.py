@@ -18,9 +18,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Theme(NamedTuple):
-    """Colors of a plot. `first` to `third` are the colors of data, chosen to be distinguishable with color
-    blindness (after Okabe and Ito). Each series also has its own hatch, marker or dash, for prints in black
-    and white.
+    """Colors of a plot. `first` to `third` are the data colors, distinguishable with color blindness (after
+    Okabe and Ito). Each series also has its own hatch, marker or dash pattern, for black-and-white prints.
     """
 
     paper: str
@@ -38,7 +37,7 @@ DARK = Theme("#14171c", "#e6edf3", "#9da7b1", "#2f353d", "#56b4e9", "#ff9350", "
 
 @contextmanager
 def styled(theme: Theme) -> Iterator[None]:
-    """Apply the theme to figures created in the block. Labels are plain text, without mathtext."""
+    """Apply the theme to figures that are drawn in the block. Labels are plain text, without mathtext."""
     import warnings
 
     import matplotlib
@@ -77,7 +76,7 @@ def styled(theme: Theme) -> Iterator[None]:
 
 
 def unit_of(values: Sequence[int]) -> tuple[str, int]:
-    """Return the best unit for the largest of these sizes in bytes, and the size of the unit."""
+    """Return the best unit for the largest of these sizes, and the unit's size in bytes."""
     power = 0
     while max(values, default=0) >= 1024 ** (power + 1) and power < len(_UNITS) - 1:
         power += 1
@@ -85,7 +84,7 @@ def unit_of(values: Sequence[int]) -> tuple[str, int]:
 
 
 def size_text(size_bytes: float) -> str:
-    """Format a size with three digits and a unit: 512 B, 1.50 KiB, 48.2 MiB."""
+    """Format a size with up to three digits and a unit, as in 512 B, 1.50 KiB or 48.2 MiB."""
     unit, factor = unit_of([int(size_bytes)])
     value = size_bytes / factor
     digits = 0 if unit == "B" or value >= 100 else 1 if value >= 10 else 2
@@ -93,13 +92,13 @@ def size_text(size_bytes: float) -> str:
 
 
 def shortened(text: str, length: int = 28) -> str:
-    """Shorten a name to this many characters, by cutting out its middle."""
+    """Shorten a name to at most `length` characters by replacing its middle with an ellipsis."""
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
 
 
 def rows_of(axes: Any, names: Sequence[str]) -> None:
-    """Set up one row of the plot for each name, from top to bottom."""
+    """Set up the y axis with one row for each name, from top to bottom."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -107,7 +106,7 @@ def rows_of(axes: Any, names: Sequence[str]) -> None:
 
 
 def thousands(axis: Any) -> None:
-    """Set integer ticks, with a comma at each thousand."""
+    """Set integer ticks with commas as thousands separators."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
@@ -115,7 +114,7 @@ def thousands(axis: Any) -> None:
 
 
 def sizes(axis: Any) -> None:
-    """Set ticks of a logarithmic axis of bytes, at powers of two."""
+    """Set ticks at powers of two on a logarithmic axis of sizes in bytes."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(base=2, numticks=8))
@@ -126,7 +125,7 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """Add a title, with a legend for labels below. `with_room` reserves the legend's space in any case."""
+    """Add a title, and a legend if there are labels. `with_room` always reserves space for a legend."""
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)
     if labelled:
@@ -138,7 +137,7 @@ _CAPTION_WIDTH = 150
 
 
 class Origin(NamedTuple):
-    """The origin of a plot. `command` is "" without a command; `cluster` is a description."""
+    """The origin of a plot: the command ("" if there is none), a description of the cluster, and the time."""
 
     command: str
     cluster: str
@@ -150,13 +149,13 @@ class Origin(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """(name, value) pairs in display order."""
+        """Facts about the origin, as (name, value) pairs in display order."""
         known = [("Cluster", self.cluster), ("Made", _time(self.at_ms)), ("Command", self.command)]
         return [fact for fact in known if fact[1]]
 
     @property
     def caption(self) -> str:
-        """The facts as the caption of a plot."""
+        """Caption of the plot, with one line per fact."""
         lines = [f"{what}: {text}" for what, text in self.facts]
         how: Any = {"width": _CAPTION_WIDTH, "subsequent_indent": "    ", "break_on_hyphens": False}
         return "\n".join(textwrap.fill(line, **how) for line in lines)
@@ -167,20 +166,20 @@ def _time(at_ms: int) -> str:
 
 
 class Column(NamedTuple):
-    """A column's title, and whether it contains numbers, which are aligned to the right."""
+    """A column's title, and whether the column contains numbers, which are right-aligned."""
 
     head: str
     is_number: bool = False
 
 
 def columns(*heads: str) -> list[Column]:
-    """Create columns with these titles. A leading # marks numbers."""
+    """Create columns with these titles. The prefix # marks a column of numbers."""
     return [Column(head.removeprefix("#"), head.startswith("#")) for head in heads]
 
 
 class Table(NamedTuple):
-    """A table. `rows` have a cell for each column; the first cell is the row's header. `note` replaces a
-    table without rows, and otherwise follows the title.
+    """A table. Each row has a cell for each column, and the first cell is the row's header. If there are no
+    rows, `note` replaces the table; otherwise, it is the table's caption.
     """
 
     title: str
@@ -190,8 +189,8 @@ class Table(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The contents of a page, from top to bottom: `summary` in words, tables, the plot with `alt` as its text
-    alternative, and more tables.
+    """Contents of a page, from top to bottom: `summary` in words, the tables `before`, the plot with `alt` as
+    its text alternative, and the tables `after`.
     """
 
     title: str
@@ -203,10 +202,9 @@ class Page(NamedTuple):
 
 
 def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
-    """Write the matplotlib figure from `draw` as `path`.png, and the HTML page with the figure as
-    `path`.html. Returns both names.
+    """Write the figure from `draw` to `path`.png, and the HTML page with the figure to `path`.html.
 
-    Each file is replaced atomically.
+    Each file is replaced atomically. Returns both paths.
     """
     light, dark = (_png(page, draw, theme) for theme in (LIGHT, DARK))
     files = (path.with_suffix(".png"), path.with_suffix(".html"))
@@ -251,7 +249,7 @@ tbody th { font-weight: normal } tbody tr:nth-child(even) { background: var(--ba
 
 
 def written(page: Page, light: bytes, dark: bytes) -> str:
-    """Return the page as HTML, with the plot in a light and a dark version."""
+    """Return the page as HTML, with the plot in a light and a dark version (as PNG)."""
     title, dark_source = html.escape(page.title), _data(dark)
     width, height = _size_in_pixels(light)
     facts = "".join(
@@ -283,7 +281,7 @@ def _data(png: bytes) -> str:
 
 
 def _size_in_pixels(png: bytes) -> tuple[int, int]:
-    """Return the display size of the image, from its first chunk. The image has a higher resolution."""
+    """Return the display size of a PNG image, from its first chunk. The image has a higher resolution."""
     return tuple(round(int.from_bytes(png[i : i + 4]) * 96 / DPI) for i in (16, 20))  # type: ignore[return-value]
 
 

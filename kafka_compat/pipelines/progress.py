@@ -1,5 +1,5 @@
-"""Show the progress of a long job on stderr, as a bar in a terminal and otherwise as a line per batch, and
-format tables and times.
+"""Show the progress of a job on stderr, as a bar in a terminal or else as a line per batch, and format tables
+and times.
 """
 
 import sys
@@ -9,10 +9,10 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """Counter of rows, compared with the offsets that exist at the start. A context manager.
+    """A progress display that counts rows, to be used as a context manager.
 
-    `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` is what
-    is counted in jobs that do not process offsets.
+    `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` names
+    what is counted by jobs that do not process offsets.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Progress:
             self._bar.stop()
 
     def batch(self, batch_id: int, rows: int, behind: int) -> None:
-        """Record a finished batch with `rows` records. Of the initial offsets, `behind` remain."""
+        """Record a finished batch of `rows` records. `behind` is the number of remaining offsets."""
         self.rows += rows
         self.batches += 1
         rate = self.rows / max(self.seconds, 1e-3)
@@ -73,14 +73,14 @@ class Progress:
 
 
 def text_table(header: list[str], rows: list[list[str]]) -> str:
-    """Format columns with headers as Kafka's tools do, with numbers aligned to the right."""
+    """Format a table like Kafka's tools, with right-aligned numbers."""
     lines = [header, *rows]
     columns = [_aligned([line[i] for line in lines]) for i in range(len(header))]
     return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))
 
 
 def utc(millis: int) -> str:
-    """Format a time in ISO 8601, to the second, or in milliseconds if its year is not 1 to 9999."""
+    """Format a time in ISO 8601, to the second, or as milliseconds if its year is outside of 1 to 9999."""
     try:
         return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -88,7 +88,7 @@ def utc(millis: int) -> str:
 
 
 def _aligned(cells: list[str]) -> list[str]:
-    """Pad the cells of a column, the first of which is the header. Numbers (or "-") are right-aligned."""
+    """Pad a column's cells (header first). A column of numbers and "-" is right-aligned."""
     width = max(map(len, cells))
     numbers = all(cell.isdigit() or cell == "-" for cell in cells[1:])
     return [cell.rjust(width) if numbers else cell.ljust(width) for cell in cells]

@@ -27,16 +27,17 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
 Ranges = dict[str, dict[str, list[int]]]
-"""Maps topic and partition (a string, for JSON) to [first offset, end offset)."""
+"""[first offset, end offset) for each topic and partition (a string, for JSON)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """The records to replay from the archive at `directory`, and their target.
+    """Parameters of a replay: the records to select from the archive at `directory`, and their target.
 
     If `topics` is empty, all topics are selected. `offsets` maps partitions to (first or None, end or None),
-    offsets of the archived topic. `since_ms` and `until_ms` (exclusive) are timestamps. `to_topic` None keeps
-    the topics' names. `state` None means a directory in the archive. `again` repeats a finished replay.
+    offsets of the archived topic. `since_ms` (inclusive) and `until_ms` (exclusive) limit the timestamps. If
+    `to_topic` is None, topics keep their names. `state` is the job's directory (default: in the archive).
+    `again` repeats a finished replay.
     """
 
     directory: Path
@@ -57,7 +58,7 @@ class ReplayJob:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """An archive file, parsed from its name."""
+    """An archive file, as described by its name."""
 
     path: str
     topic: str
@@ -69,7 +70,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """The rows of the run by (topic, partition). An interrupted attempt wrote `written_before`."""
+    """Report on a replay: rows by (topic, partition), and the number of rows that were already written."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
@@ -79,7 +80,7 @@ class ReplayReport:
     exit_code: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as a JSON-compatible dict."""
         return {
             "job": "replay",
             "directory": str(self.job.directory),
@@ -128,7 +129,7 @@ def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int |
 
 
 def as_records(rows: Any, to_topic: str | None) -> Any:
-    """Convert the archive's columns to the columns of exact_sink. Each record keeps its partition."""
+    """Convert archive rows to rows for exact_sink. Each record keeps its partition."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -140,7 +141,7 @@ def as_records(rows: Any, to_topic: str | None) -> Any:
 
 
 def run_replay(job: ReplayJob) -> ReplayReport:
-    """Replay the selected records of the archive. Raises PipelineError."""
+    """Replay the selected records of the archive. Raises PipelineError if the job fails."""
     files = _files(job)
     ranges = _ranges(job, files)
     if not ranges:
@@ -249,7 +250,7 @@ def _day(timestamp_ms: int | None, default: str) -> str:
 
 
 def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
-    """Return the selected ranges that the files contain, without partitions that have no such range."""
+    """Return the selected offset ranges that the files contain. Partitions without files are omitted."""
     found: Ranges = {}
     for file in files:
         if job.offsets and file.partition not in job.offsets:
@@ -264,7 +265,7 @@ def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
 
 
 def _cut(ranges: Ranges, size: int) -> Ranges:
-    """Return the first part of the range of every partition, about `size` offsets in total."""
+    """Return the first part of each partition's range, about `size` offsets in total."""
     each = max(1, size // sum(map(len, ranges.values())))
     return {
         topic: {partition: [first, min(first + each, end)] for partition, (first, end) in partitions.items()}
@@ -291,7 +292,7 @@ def _read(spark: Any, job: ReplayJob, files: Iterable[ArchiveFile], ranges: Rang
 
 
 def archive_schema() -> str:
-    """Return the archive's columns as a Spark schema."""
+    """Return the archive's columns as a Spark DDL string."""
     headers = "array<struct<key: string, value: binary>>"
     types = ("binary", "binary", headers, "string", "int", "bigint", "timestamp", "int")
     return ", ".join(f"{name} {kind}" for name, kind in zip(COLUMNS, types, strict=True))
@@ -305,7 +306,7 @@ def _count(rows: Any) -> dict[tuple[str, int], int]:
 
 
 def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None:
-    """Check that the target has enough partitions. Create missing topics if requested."""
+    """Raise NotStarted unless the target has the wanted partitions. With `create`, create missing topics."""
     target.look(wanted, create=create)
     if create:
         there = target.partitions()

@@ -1,5 +1,5 @@
-"""Job `report`: analyze a broker's data directory without the broker: skew, hot keys, sizes, compression, and
-pending retention.
+"""Job `report`: analyze skew, hot keys, sizes, compression and pending retention in a broker's data
+directory, without the broker.
 
 A first pass over the segments (see kafka_log) computes a line for each segment. A second pass finds the hot
 keys.
@@ -25,11 +25,11 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """A report on data directories. `folders` contains the data directories of one broker: replicas on
-    several brokers would be counted several times. No topics means all except internal topics.
+    """Parameters of a report. All `folders` must belong to one broker, because replicas on several brokers
+    would be counted several times. If `topics` is empty, all except internal topics are included.
 
-    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which a data directory
-    does not contain. `now_ms` None is the time of the run. `hot_keys` is the number of listed keys per topic.
+    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which data directories do
+    not contain. `now_ms` defaults to the time of the run. `hot_keys` is the number of listed keys per topic.
     `command` is shown on the plot.
     """
 
@@ -46,7 +46,7 @@ class ReportJob:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLine:
-    """A segment: its records, bytes on disk and decompressed, and largest timestamp (ms)."""
+    """Figures for a segment: its records, bytes on disk and decompressed, and largest timestamp (ms)."""
 
     topic: str
     partition: int
@@ -59,7 +59,7 @@ class SegmentLine:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a partition's values in bytes (median, 99th percentile), and its codecs."""
+    """Value sizes of a partition in bytes (median, 99th percentile, largest), and its codecs."""
 
     p50: int
     p99: int
@@ -68,7 +68,7 @@ class Sizes:
 
 
 def run_report(job: ReportJob) -> LogReport:
-    """Read the directories, and return the report. Raises PipelineError."""
+    """Read the data directories, and return the report. Raises PipelineError if the job fails."""
     require_spark()
     if job.plot is not None:
         require_matplotlib()
@@ -101,7 +101,7 @@ def run_report(job: ReportJob) -> LogReport:
 
 
 def _cluster(folders: Sequence[Path]) -> str:
-    """Return the brokers and the cluster of the directories, from meta.properties."""
+    """Describe the directories' clusters and brokers, from meta.properties."""
     places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
@@ -117,7 +117,7 @@ def _cluster(folders: Sequence[Path]) -> str:
 def partition_lines(
     job: ReportJob, segments: Sequence[SegmentLine], sizes: dict[tuple[str, int], Sizes]
 ) -> list[PartitionLine]:
-    """Return a line for each partition."""
+    """Return a line for each partition, sorted by topic and partition."""
     now_ms = int(time.time() * 1000) if job.now_ms is None else job.now_ms
     lines = []
     for owner, size in sorted(sizes.items(), key=lambda item: item[0]):
@@ -146,11 +146,10 @@ def partition_lines(
 def _due(
     job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
 ) -> tuple[list[SegmentLine], int | None]:
-    """Return the oldest segments that retention deletes now, and the time at which it deletes the next
-    segment.
+    """Return the segments that retention deletes now, and when it deletes the next one (None: never).
 
-    As in a broker, segments are deleted in order, up to the first segment to keep. Retention by time also
-    rolls and deletes the active segment.
+    As in a broker, segments are deleted from oldest to newest, up to the first segment to keep. Retention by
+    time also rolls and deletes the active segment.
     """
     surplus = 0
     if job.retention_bytes is not None:
@@ -167,7 +166,7 @@ def _due(
 
 
 def hot_keys(rows: Any, count: int) -> list[KeyLine]:
-    """Return the most frequent keys of each topic, without control records and records without a key."""
+    """Return the `count` most frequent keys of each topic. Control records and null keys are ignored."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -192,7 +191,7 @@ def _text(key: bytes) -> str:
 
 
 def _scan(rows: Any) -> tuple[list[SegmentLine], dict[tuple[str, int], Sizes]]:
-    """Return, in one pass, a line for each segment, and the data that apply only to whole partitions."""
+    """Return a line for each segment, and the value sizes for each partition, in one pass."""
     from pyspark.sql import functions as f
 
     once = f.when(f.col("batch_index") == 0, f.col("batch_bytes")).otherwise(0)

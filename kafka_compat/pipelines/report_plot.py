@@ -34,12 +34,12 @@ _HATCH = "////"
 
 
 def plot(path: Path, report: LogReport, origin: Origin) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html, and return both names."""
+    """Write `path`.png and `path`.html, and return both paths."""
     return save(path, page(report, origin), lambda theme: draw(report, theme))
 
 
 def draw(report: LogReport, theme: Theme) -> Any:
-    """Draw the figure, with topics above and partitions below."""
+    """Draw the figure, with topics and hot keys above and partitions below."""
     from matplotlib.figure import Figure
 
     topics, keys, partitions = _topics(report)[:TOPICS_MAX], _hottest(report), _shown(report)
@@ -57,7 +57,7 @@ def draw(report: LogReport, theme: Theme) -> Any:
 
 
 def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: Theme) -> None:
-    """Plot each topic's size on disk, and the part that retention will delete."""
+    """Plot each topic's size on disk, marking the part that retention will delete."""
     owned = [[line for line in report.partitions if line.topic == topic] for topic in topics]
     whole = [report.size_bytes(topic) for topic in topics]
     due = [sum(line.due_bytes for line in partitions) for partitions in owned]
@@ -75,7 +75,7 @@ def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: T
 
 
 def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
-    """Plot the hottest keys' shares of their topics' records."""
+    """Plot the hottest keys, as shares of their topics' records."""
     thickness = _THICKNESS * len(keys) / lines
     axes.barh(range(len(keys)), [100 * line.share for line in keys], thickness, color=theme.third)
     axes.set_xlabel("% of the topic's records")
@@ -107,7 +107,7 @@ def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], them
 
 
 def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Plot three quantiles in each partition's row, with different shapes and offsets."""
+    """Plot three quantiles of value sizes for each partition, with different shapes and offsets."""
     quantiles = (
         ("median", [line.value_bytes_p50 for line in partitions], "o", theme.first, -0.24),
         ("99th percentile", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),
@@ -136,7 +136,7 @@ def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
 def _bars_with_due(
     axes: Any, whole: Sequence[float], due: Sequence[float], thickness: float, theme: Theme
 ) -> None:
-    """Draw bars of two parts. The part that retention will delete is hatched."""
+    """Draw two-part bars. The part that retention will delete is hatched."""
     stays = [total - part for total, part in zip(whole, due, strict=True)]
     rows = range(len(whole))
     axes.barh(rows, stays, thickness, color=theme.first, label="stays")
@@ -145,7 +145,7 @@ def _bars_with_due(
 
 
 def _hottest(report: LogReport) -> list[KeyLine]:
-    """Return the first keys of each topic, as many per topic as fit."""
+    """Return the hottest keys of each topic, as many as fit on the plot."""
     each = max(3, KEYS_MAX // max(len(report.topics), 1))
     by_topic = [[key for key in report.keys if key.topic == topic][:each] for topic in _topics(report)]
     return [key for keys in by_topic for key in keys][: KEYS_MAX + TOPICS_MAX]
@@ -179,7 +179,7 @@ def _codecs(lines: list[PartitionLine]) -> str:
 
 
 def page(report: LogReport, origin: Origin) -> Page:
-    """Return the HTML page around the plot."""
+    """Return the HTML page that contains the plot."""
     rows = sum(line.rows for line in report.partitions)
     size = sum(line.size_bytes for line in report.partitions)
     due = sum(line.due_bytes for line in report.partitions)

@@ -1,7 +1,7 @@
-"""Create the SparkSession of a job: quiet, in UTC, with the Kafka connector on its class path.
+"""Create a job's SparkSession: quiet, in UTC, with the Kafka connector on its class path.
 
-Output of Spark's JVM is written to a file that is shown only after a failure (see spark_output), or with
-`verbose` to stderr.
+Spark's JVM writes to a file that is kept only after a failure (see spark_output), or to stderr with
+`verbose`.
 """
 
 import atexit
@@ -29,13 +29,13 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
 _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
-"""Number of shuffle partitions. Spark's default of 200 adds seconds to each small batch in one process."""
+"""Settings for a local Spark. Spark's default of 200 shuffle partitions adds seconds to each small batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Settings of the Spark that runs a job. `jars` is a directory with the connector's four jars; without
-    it, Spark downloads the jars by Maven coordinates.
+    """Settings for the Spark that runs a job. `jars` is a directory with the connector's four jars. If it is
+    None, Spark downloads the jars by their Maven coordinates.
     """
 
     master: str = "local[*]"
@@ -50,11 +50,11 @@ LOCAL_SPARK = SparkSettings()
 def create_session(
     name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
-    """Start Spark, or reuse the session of this process or of spark-submit. A reused session keeps its own
-    master, memory and jars.
+    """Start Spark, or reuse the session of this process or of spark-submit.
 
-    `settings` contains Spark settings that override the defaults here. A job without Kafka's connector
-    requires no jars. Raises NotStarted if Spark does not start.
+    A reused session keeps its own master, memory and jars. `settings` contains Spark settings that override
+    the defaults here. A job without the Kafka connector requires no jars. Raises NotStarted if Spark does not
+    start.
     """
     require_spark()
     java_command()
@@ -81,7 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Limit the rows to bound the memory use: a limit in bytes would cost 13 µs per record.
+            # Limit the number of rows to limit memory use. A limit in bytes would cost 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}
@@ -107,14 +107,14 @@ def create_session(
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
-        # Set the level again, because Spark's shells, including pyspark, raise the level in the file.
+        # Set the log level again, because Spark's shells, including pyspark, raise the level in the file.
         quiet = "ERROR" if is_first else "FATAL"
         session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
         return session
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove the directory for users' files that Spark creates in the working directory, if it is empty."""
+    """Remove Spark's directory for users' files from the working directory, if it is empty."""
     with contextlib.suppress(OSError):
         for part in (*folder.iterdir(), folder):
             part.rmdir()

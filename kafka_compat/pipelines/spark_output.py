@@ -21,8 +21,8 @@ _UNRESOLVED = re.compile(r"unresolved dependency: ([^:\]]+: [^\]]+)")
 
 
 def redirection(*, verbose: bool) -> dict[str, Any]:
-    """Return the Popen arguments that redirect the JVM's output to a file or, with `verbose`, to stderr. In
-    both cases, stdout contains only the job's report.
+    """Return Popen arguments that redirect the JVM's output to a file or, with `verbose`, to stderr. In both
+    cases, stdout contains only the job's report.
     """
     global _file
     if verbose:
@@ -35,7 +35,7 @@ def redirection(*, verbose: bool) -> dict[str, Any]:
 
 
 def reason() -> str:
-    """Return the JVM's first output line with a reason for its exit, or ""."""
+    """Return the JVM's first output line with a reason for its exit, or "" if there is none."""
     for line in _lines():
         if found := _UNRESOLVED.search(line):
             return f"{found[1].replace('#', ':').replace(';', ':')}."
@@ -45,7 +45,7 @@ def reason() -> str:
 
 
 def kept(*, whatever_it_says: bool = False) -> str:
-    """Keep the file if it contains errors, and return a line with its name. Otherwise, return ""."""
+    """Keep the output file if it contains errors. Return a line with its name, or "" if it is not kept."""
     global _file
     if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""

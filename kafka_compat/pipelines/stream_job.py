@@ -1,4 +1,4 @@
-"""Common code of jobs that stream from topics: settings, and the processing of batches."""
+"""Common code for jobs that stream from topics: parameters, and the processing of batches."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Provide an event that is set on SIGINT and SIGTERM, if this is the main thread."""
+    """Yield an event that is set on SIGINT and SIGTERM. Outside of the main thread, it is never set."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -42,10 +42,10 @@ POLL_S = 0.5
 def kafka_stream(
     spark: Any, bootstrap_servers: str, options: Mapping[str, str], *, topics: str | None, pattern: str | None
 ) -> Any:
-    """Return a streaming DataFrame of Spark's Kafka source, with headers, by default from the beginning of
-    topics.
+    """Return a streaming DataFrame of Spark's Kafka source, with headers.
 
-    kafka.max.poll.records is raised from 500, because the source requests the partition's ends at every poll.
+    By default, topics are read from the beginning. kafka.max.poll.records is raised from 500, because the
+    source requests the partition's end offset at every poll.
     """
     # Anchor the pattern, because Spark selects all topics whose name contains a match.
     chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
@@ -64,9 +64,8 @@ def run_batches(
     """Pass every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
 
     Without an interval, process all available records, and return True. With an interval, process a batch at
-    every interval until SIGINT or SIGTERM. Returns False after a signal. Raises the exceptions of `process`,
-    JobFailed if Spark or Kafka failed, and RecordsLost if Kafka has deleted records that the checkpoint
-    requires.
+    every interval. Return False after SIGINT or SIGTERM. Raises a PipelineError from `process`, RecordsLost
+    if Kafka has deleted records that the checkpoint requires, and JobFailed after any other error.
     """
     failures: list[Exception] = []
 
@@ -100,7 +99,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """Return the error to report to the user: the job's error, or Spark's innermost reason."""
+    """Return the error to report to the user: the job's own, or one with Spark's innermost reason."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure
@@ -119,17 +118,17 @@ def _stop(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:
-        # Ignore the error: the query has failed or the JVM has exited, and the caller reports either.
+        # Ignore the error: the query has failed or the JVM has exited, and the caller reports that.
         del error
 
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """The topics to read, and the Spark settings. Set either `topics` or `pattern` (which matches entire
-    names).
+    """The topics to read, and the Spark settings. Either `topics` or `pattern` is set. A pattern matches
+    entire names.
 
-    `offsets_per_batch` is the maximum size of a batch. If `continuous_interval_s` is None, the job ends when
-    all records that existed at its start are processed.
+    `offsets_per_batch` is the maximum number of offsets in a batch. If `continuous_interval_s` is None, the
+    job ends after processing all records that existed at its start.
     """
 
     bootstrap_servers: str
@@ -142,14 +141,14 @@ class StreamJob:
     continuous_interval_s: float | None = None
 
     def folder(self, job: str, **settings: Any) -> JobFolder:
-        """Return the job's directory, with the settings that must be the same in each run."""
+        """Return the job's directory. The topics and `settings` must be the same in every run."""
         chosen = {"topics": sorted(self.topics), "pattern": self.pattern}
         return JobFolder(self.directory, {"job": job, **chosen, **settings})
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRun:
-    """A run: rows read, batches, seconds, completion, and exit code."""
+    """Figures for a run: rows, batches, seconds, whether the run was complete, and the exit code."""
 
     rows: int
     batches: int
@@ -160,7 +159,7 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """The results of a job: the run, the job's figures (mostly totals of all runs), and a text."""
+    """Report on a job: the run, the job's figures (mostly totals over all runs), and a text."""
 
     job: str
     run: StreamRun
@@ -169,11 +168,11 @@ class StreamReport:
 
     @property
     def exit_code(self) -> int:
-        """0, or 130 if a signal ended the run early."""
+        """Exit code of the command: 0, or 130 if a signal ended a run that is not continuous."""
         return self.run.exit_code
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as a JSON-compatible dict."""
         run = self.run
         return {
             "job": self.job,
@@ -191,7 +190,7 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of a job: Spark's session, the current topics, and the options of Spark's source."""
+    """An open source: Spark's session, the current topics, and the options for Spark's Kafka source."""
 
     job: StreamJob
     spark: Any
@@ -199,7 +198,7 @@ class Source:
     options: dict[str, str]
 
     def stream(self) -> Any:
-        """Return the streaming DataFrame of the job's topics."""
+        """Return a streaming DataFrame of the job's topics."""
         job = self.job
         names = ",".join(job.topics) or None
         return kafka_stream(
@@ -208,7 +207,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""Function called with the partitions of each source topic. Raises NotStarted unless the target has them."""
+"""Called with each source topic's number of partitions. Raises NotStarted if the target lacks them."""
 
 
 @contextmanager
@@ -220,10 +219,10 @@ def open_source(
     fail_on_loss: bool = True,
     look_at_target: LookAtTarget | None = None,
 ) -> Iterator[Source]:
-    """Check the job's directory with `check()`, the arguments and the clusters; then start Spark and inspect
-    the topics.
+    """Check the job's directory with `check()`, the arguments and the clusters. Then start Spark, and yield
+    the source of the job.
 
-    The job's directory is locked until the context ends. Raises NotStarted before any change.
+    The job's directory is locked until the context ends. Raises NotStarted if a check fails.
     """
     options = source_options(job.kafka_options)
     options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
@@ -251,8 +250,8 @@ def open_source(
 
 
 Process = Callable[[Any, int], dict[str, Any]]
-"""Function that is called with the rows of a batch and its id. It returns the data of the batch's commit
-entry, including `rows`.
+"""Called with a batch's rows and ID. Returns the data for the batch's commit entry, including the number of
+`rows`.
 """
 
 
@@ -264,11 +263,11 @@ def run_stream(
     committed: Callable[[], None] | None = None,
     look_at_target: LookAtTarget | None = None,
 ) -> StreamRun:
-    """Read from the end of the checkpoint in the job's directory. Raises PipelineError.
+    """Process the job's topics, starting at the end of the checkpoint. Raises PipelineError if this fails.
 
-    `process(spark, job_id)` is called once. Its result is called at least once for each uncommitted batch,
-    always with the same offsets. `committed()` is called after each commit, unless a crash prevents it.
-    `look_at_target` is called before Spark starts. The job's directory is locked during the run.
+    `process(spark, job_id)` is called once, and the returned function at least once for each uncommitted
+    batch, always with the same offsets. `committed()` is called after each commit, unless a crash prevents
+    this. `look_at_target` is called before Spark starts. The job's directory is locked during the run.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view

@@ -1,6 +1,6 @@
-"""The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
+"""Write one transaction for each partition of a batch, on Spark's executors, for the job `copy`.
 
-It requires pyarrow and confluent-kafka there. The rules:
+Executors require pyarrow and confluent-kafka. The rules:
 
 1. A task owns one slice, the rows of one source partition in one batch, and the partition's transactional id.
    Its InitProducerId fences any other writer with that id, and aborts that writer's open transaction.
@@ -31,10 +31,10 @@ QUEUE_FULL_WAIT_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """A batch's slices, as `ends` by topic and partition, and their target.
+    """The slices of a batch, as `ends` by topic and partition, and their target.
 
-    `properties` contains librdkafka properties for the target; `to_topic` None keeps the names. With
-    `same_cluster`, the source's topics exist in the target, so tokens can be stored under their names.
+    `properties` contains librdkafka properties for the target. `to_topic` None keeps the topics' names. With
+    `same_cluster`, tokens can be stored under the source's topics, which exist in the target.
     """
 
     properties: dict[str, str]
@@ -44,9 +44,9 @@ class Slices:
     ends: dict[str, dict[int, int]]
 
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
-        """Return (group, topic and partition) under which a source partition's next offset is committed.
+        """Return the group, and the topic and partition, to which a source partition's token is committed.
 
-        A topic of the target is used if necessary, because brokers reject offsets for unknown topics.
+        If the clusters differ, the target topic is used, because brokers reject offsets for unknown topics.
         """
         from confluent_kafka import TopicPartition
 
@@ -56,7 +56,7 @@ class Slices:
 
 
 def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
-    """Copy record batches with COLUMNS of one partition in offset order. Yields one row of DONE_SCHEMA."""
+    """Copy record batches with COLUMNS from one partition, in offset order. Yields one row of DONE_SCHEMA."""
     writer: _SliceWriter | None = None
     try:
         for batch in batches:
@@ -76,7 +76,7 @@ def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
 
 
 class _SliceWriter:
-    """The transaction of one slice, starting at the first row that is not in the target yet."""
+    """The transaction of one slice. It begins at the first row that is not in the target yet."""
 
     def __init__(self, plan: Slices, topic: str, partition: int) -> None:
         from confluent_kafka import Consumer, Producer
@@ -143,20 +143,20 @@ class _SliceWriter:
         self._group.close()
 
     def abort(self) -> None:
-        """Try to abort the transaction quickly; otherwise, the next writer's InitProducerId aborts it."""
+        """Try for five seconds to abort the transaction. If this fails, the next InitProducerId aborts it."""
         from confluent_kafka import KafkaException
 
         if self._open:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # Ignore the error: the original error is already raised, and the transaction will time out.
+                # Ignore the error: the original error is being raised, and the transaction will time out.
                 del error
         self._group.close()
 
 
 def committed_token(group: Any, token: Any) -> int | None:
-    """Return the group's committed next offset for a read_committed consumer, or None."""
+    """Return the group's committed offset for the token's partition, or None if there is none."""
     answer = _patiently(lambda seconds: group.committed([token], timeout=seconds))[0]
     if answer.error is not None:
         raise JobFailed(f"{token.topic}-{token.partition}: {answer.error.str()}")
@@ -164,7 +164,7 @@ def committed_token(group: Any, token: Any) -> int | None:
 
 
 def _patiently(call: Any) -> Any:
-    """Call `call(seconds)`, and retry after retriable errors. Raises KafkaException."""
+    """Call `call(seconds)`, and retry after retriable errors. Raises KafkaException if it still fails."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + COMMIT_TIMEOUT_S

@@ -1,6 +1,6 @@
-"""Versioned tables that a job updates with each batch: DIR/versions/N-RUN, written by batch N.
+"""Versioned tables that a job updates with each batch: batch N writes DIR/versions/N-RUN.
 
-The batch's commit names the directory; a directory without a commit is from a failed attempt.
+The batch's commit entry names the directory. A directory without a commit entry is from a failed attempt.
 """
 
 import shutil
@@ -11,13 +11,13 @@ from typing import Any
 
 
 class Versions:
-    """The versions in a job's directory."""
+    """The versions of the tables in a job's directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "versions"
 
     def new(self, batch_id: int) -> str:
-        """Return the name of a version that does not exist yet."""
+        """Return a unique name for the version that a batch writes."""
         return f"{batch_id}-{uuid.uuid4().hex[:8]}"
 
     def path(self, name: str, table: str) -> str:
@@ -25,7 +25,7 @@ class Versions:
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """Return columns of a version's table, read by Arrow, because a Spark job would take longer."""
+        """Return columns of a version's table, which Arrow reads, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace the file. A crash may leave a file `_NAME`, which the next write reuses."""
+    """Write or replace the file atomically. A crash may leave a file `_NAME`, which the next write reuses."""
     scratch = path.with_name(f"_{path.name}")
     scratch.write_bytes(content)
     sync(scratch)
@@ -22,8 +22,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
-    """Return whether the path is not a directory, or contains files other than `names`. A crash may leave the
-    files in `names` before a new directory is marked.
+    """Return whether `directory` contains files other than `names`, or is not a directory. A crash may leave
+    the files in `names` before a new directory is marked.
     """
     if not directory.exists():
         return False

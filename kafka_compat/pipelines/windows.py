@@ -1,10 +1,10 @@
-"""Job `windows`: compute counts and sums by windows of event time; write invalid rows, with reasons, to a
+"""Job `windows`: compute counts and sums by event-time window, and write invalid rows, with reasons, to a
 dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch, the changed windows are written to the result topic, keyed by window and group; the last
-record of a key is valid. The watermark is the latest time of earlier batches (see versions.py). A window
+After each batch, the changed windows are written to the result topic, keyed by window and group. The last
+record of a key is valid. The watermark is the latest time of earlier batches (see watermark.py). A window
 closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is either
 counted in a window or is a dead letter; the sums are compared at every commit.
 """
@@ -36,11 +36,11 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_FIGURES, 0), "reasons": {}, "max_ms
 
 @dataclass(frozen=True, slots=True)
 class WindowsJob:
-    """A windowed aggregation. `source` selects the records; results and dead letters are written to two
-    topics of one cluster.
+    """Parameters of a windowed aggregation. `source` selects the records. Results and dead letters are
+    written to two topics of one cluster.
 
-    `target_servers` None means the source cluster. `target_options` contains librdkafka properties. `create`
-    creates the topics, and adds missing partitions.
+    If `target_servers` is None, it is the source cluster. `target_options` contains librdkafka properties.
+    With `create`, the topics are created if they are missing, and missing partitions are added.
     """
 
     source: StreamJob
@@ -53,7 +53,7 @@ class WindowsJob:
 
 
 def run_windows(job: WindowsJob) -> StreamReport:
-    """Process the existing records, or process continuously. Raises PipelineError."""
+    """Process the existing records, or process continuously. Raises PipelineError if the job fails."""
     if job.to_topic == job.dead_letter_topic:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
@@ -80,7 +80,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """Return a line with the rows in closed and open windows and dead letters, and a line for each reason."""
+    """Format a line with the rows in closed and open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)
@@ -90,7 +90,7 @@ def _text(figures: Mapping[str, Any]) -> str:
 
 
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
-    """Return each topic's number of partitions. Dead letters keep their partitions; results do not."""
+    """Return the number of partitions that each topic needs. Only dead letters keep their partitions."""
     return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 
@@ -150,7 +150,7 @@ def _batch(
 
 
 def _summed(judged: Any) -> Any:
-    """Return the reason, count and latest time of the judged rows."""
+    """Return the number and the latest time of the judged rows for each reason."""
     from pyspark.sql import functions as f
 
     return judged.groupBy("reason").agg(

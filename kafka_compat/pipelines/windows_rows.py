@@ -1,4 +1,4 @@
-"""DataFrame transformations of `windows`: validate rows, and count them by window. No I/O."""
+"""Transform DataFrames for `windows`: validate rows, and count them by window. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ _CORRUPT = "_corrupt"
 
 @dataclass(frozen=True, slots=True)
 class WindowQuery:
-    """The aggregation of the records' values.
+    """An aggregation of record values, by window and group.
 
     `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value; `format` is json or csv. In CSV,
-    `null_text` stands for a missing value. `time` is the column with a record's time; if None, the record's
-    timestamp is used. Windows have a length of `window_ms`. Rows are grouped by `group_by`; `sums`, `minima`
-    and `maxima` are columns to aggregate. `checks` contains SQL conditions over the columns that must be
-    true. A window stays open until the watermark is `lateness_ms` past the window's end.
+    `null_text` stands for a missing value. `time` is the column with a record's time (default: the record's
+    timestamp). Windows have a length of `window_ms`. Rows are grouped by `group_by`; `sums`, `minima` and
+    `maxima` are columns to aggregate. `checks` contains SQL conditions over the columns that must be true. A
+    window stays open until the watermark is `lateness_ms` past the window's end.
     """
 
     schema: str
@@ -33,14 +33,14 @@ class WindowQuery:
 
     @property
     def keys(self) -> list[str]:
-        """The columns that identify a window of a group."""
+        """Columns that identify a window and its group."""
         return ["window_start_ms", *self.group_by]
 
 
 def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
-    """Return the source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
+    """Return the source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason` added.
 
-    `reason` is null for a valid row, and the reason for the rejection of an invalid row.
+    `reason` is null for a valid row, or says why the row is invalid or late.
     """
     from pyspark.sql import functions as f
 
@@ -68,8 +68,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Select the value's columns alone, because checks use their names, which may match names of the source's
-    # columns.
+    # Hide the source's columns, because checks refer to the value's columns, which may have the same names.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
@@ -78,7 +77,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
 
 
 def count_by_window(good: Any, query: WindowQuery) -> Any:
-    """Aggregate valid rows per window and group: keys, rows, sum_…, min_…, max_…."""
+    """Aggregate valid rows by window and group. The columns are the keys, rows, sum_…, min_… and max_…."""
     from pyspark.sql import functions as f
 
     types = {field.name: field.dataType.typeName() for field in good.schema["parsed"].dataType.fields}
@@ -98,7 +97,7 @@ def count_by_window(good: Any, query: WindowQuery) -> Any:
 
 
 def merge(before: Any, added: Any, query: WindowQuery) -> Any:
-    """Merge two tables from `count_by_window`, with the column `changed` for lines that `added` changed."""
+    """Merge two tables from `count_by_window`. The column `changed` marks the rows that `added` changed."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
@@ -114,7 +113,7 @@ def merge(before: Any, added: Any, query: WindowQuery) -> Any:
 
 
 def dead_letters(bad: Any, topic: str) -> Any:
-    """Return invalid rows as records for exact_sink: unchanged, with the reason in a header."""
+    """Return invalid rows as rows for exact_sink, with the reason in an added header."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -130,9 +129,9 @@ def dead_letters(bad: Any, topic: str) -> Any:
 
 
 def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_id: int) -> Any:
-    """Return lines of the table as records for exact_sink, keyed by window and group, in JSON.
+    """Return table rows as rows for exact_sink, in JSON, keyed by window and group.
 
-    The last record of a key counts: `latest` and compacted topics keep that record.
+    Only the last record of a key is valid. `latest` and compacted topics keep that record.
     """
     from pyspark.sql import functions as f
 
@@ -158,7 +157,7 @@ def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_i
 
 
 def _misfits(query: WindowQuery, text: Any) -> list[Any]:
-    """Return, for JSON, a condition and a reason for each field whose value may have the wrong type."""
+    """Return an expression for each JSON field: a reason if its value has the wrong type, otherwise null."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

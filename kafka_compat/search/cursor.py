@@ -1,4 +1,4 @@
-"""Cursor of a search: its position as a short text for links. No I/O."""
+"""The cursor of a search: its position as a short text for links. No I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _TEXT_BYTES_MAX: Final = 1 << 20
 
 
 class BadCursor(ValueError):
-    """An invalid cursor."""
+    """Raised for an invalid cursor."""
 
 
 class Cursor(NamedTuple):
-    """The remaining offsets [first, end) of each partition, and their initial number."""
+    """The remaining offsets [first, end) of each partition, and the total number of offsets at the start."""
 
     left: Mapping[int, tuple[int, int]]
     total: int
@@ -37,7 +37,7 @@ class Cursor(NamedTuple):
 
 
 def cursor_of(text: str) -> Cursor:
-    """Parse `Cursor.text`. Raises BadCursor."""
+    """Parse the text of a cursor. Raises BadCursor if the text is invalid."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         unpacked = zlib.decompressobj().decompress(packed, _TEXT_BYTES_MAX).decode("ascii")

@@ -19,7 +19,7 @@ HOW: Final = (CONTAINS, IS, STARTS, NULL)
 
 
 class Needle(NamedTuple):
-    """Criterion for a key, a value or a header: a comparison from HOW, and the bytes (unused for NULL)."""
+    """A criterion for a key, a value or a header: a comparison from HOW, and bytes (unused for NULL)."""
 
     how: str
     content: bytes = b""
@@ -33,14 +33,14 @@ class Needle(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All criteria of a search; None matches every record. The time range is [from_ms, to_ms)."""
+    """All criteria of a search. None matches every record. The time range is [from_ms, to_ms)."""
 
     key: Needle | None = None
     value: Needle | None = None
     header: str | None = None
     """Name of a header that must be present."""
     header_value: Needle | None = None
-    """Criterion for the value of that header, or of any header."""
+    """Criterion for the value of the header `header`, or of any header if `header` is None."""
     from_ms: int | None = None
     to_ms: int | None = None
 
@@ -79,4 +79,4 @@ class Match(NamedTuple):
 
 
 EVERY: Final = Match()
-"""Matches every record."""
+"""Criteria that match every record."""

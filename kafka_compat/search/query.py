@@ -1,4 +1,4 @@
-"""Parse the criteria of a search from the parameters of a link. No I/O."""
+"""Parse the parameters of a link to the criteria of a search. No I/O."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ PARAMETERS: Final = {
     "show_value": "string: format of values in the response, with the values of show_key",
     "cursor": "string: cursor of the previous response, to continue; all other parameters must be the same",
 }
-"""The parameters, each with its type and meaning."""
+"""The parameters of a search, with their types and meanings."""
 
 
 class BadQuery(ValueError):
-    """An invalid parameter. The text contains the parameter's name and the valid values."""
+    """Raised for an invalid parameter. The text contains the parameter's name and the valid values."""
 
 
 class Query(NamedTuple):
-    """Parsed PARAMETERS. `partitions` is None for all; unset offsets and times are None."""
+    """Parsed PARAMETERS. `partitions` is None for all partitions. Offsets and times may be None."""
 
     given: Mapping[str, str]
     """The parameters that are set, except the cursor."""
@@ -78,7 +78,7 @@ class Query(NamedTuple):
 
 
 def query_of(parameters: Mapping[str, str]) -> Query:
-    """Parse the parameters. Raises BadQuery."""
+    """Parse the parameters of a search. Raises BadQuery if a parameter is invalid."""
     given = {name: value for name, value in parameters.items() if value and name in PARAMETERS}
     order = _one_of(given, "order", (NEWEST, OLDEST), NEWEST)
     limit = _natural(given, "limit")
@@ -114,7 +114,7 @@ def query_of(parameters: Mapping[str, str]) -> Query:
 
 
 def partitions_in(text: str) -> tuple[int, ...]:
-    """Parse partitions such as 0,3-5. Raises BadQuery."""
+    """Parse partitions such as 0,3-5. Raises BadQuery if the text is malformed or lists too many."""
     found: set[int] = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         matched = _RANGE.fullmatch(part)
@@ -130,7 +130,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
 
 
 def chosen(query: Query, known: Iterable[int]) -> list[int]:
-    """Return the partitions to search, out of `known`. Raises BadQuery."""
+    """Return the partitions to search, out of `known`. Raises BadQuery if they are unknown or too many."""
     there = sorted(known)
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:
@@ -146,7 +146,7 @@ def chosen(query: Query, known: Iterable[int]) -> list[int]:
 
 
 def time_ms_of(text: str, name: str) -> int:
-    """Parse a time to milliseconds since 1970. Raises BadQuery."""
+    """Parse a parameter's time to milliseconds since 1970. Raises BadQuery if the text is malformed."""
     number, moment = _TIMES
     if number.fullmatch(text):
         return int(text)

@@ -16,17 +16,17 @@ from kafka_compat.search.source import Content, Source, Unreadable
 
 KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
-"""Minimum number of bytes that a list shows of each key, value and header."""
+"""Minimum number of bytes of each key, value and header that a list of records shows."""
 _ALL_KEPT_BYTES: Final = 1024 * 1024
-"""Approximate limit of the total bytes shown, because a large response blocks the event loop."""
+"""Approximate maximum of all bytes shown in a list, because a large response blocks the event loop."""
 
 
 _BREATH_S: Final = 0.00005
-"""Time in which another thread can wake up."""
+"""Time in seconds in which another thread can wake up."""
 
 
 class Outcome(NamedTuple):
-    """The records found, and the cursor for the next request (None: the search is complete)."""
+    """The records found, and the cursor for the next request (None if the search is complete)."""
 
     records: Sequence[Found]
     problems: Sequence[Problem]
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 async def run_query(
     query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
 ) -> Outcome:
-    """Search a topic whose partitions are `known`. Raises BadQuery."""
+    """Search a topic with the partitions `known`. Raises BadQuery if the query does not fit the topic."""
     partitions = chosen(query, known)
     left, problems = await _left(query, source, partitions)
     search = Search(
@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """Return the entire record at an offset, or None if it does not exist. Raises Unreadable."""
+    """Return the whole record at an offset, or None if there is none. Raises Unreadable if this fails."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -74,7 +74,7 @@ async def one_record(source: Source, partition: int, offset: int, long_work: Lon
 
 
 async def carry_out(search: Search, source: Source, long_work: LongWork) -> None:
-    """Read until the search is done."""
+    """Read from the source until the search is done."""
     while (read := search.next()) is not None:
         wanted = read.wanted
         try:
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise, at each return from the kernel, several times per client request,
-    the loop would wait for Python's switch interval of 5 ms.
+    """Let the event loop run. Otherwise, it would wait for Python's switch interval of 5 ms at each return
+    from the kernel, several times per client request.
     """
     time.sleep(_BREATH_S)
 
@@ -103,7 +103,7 @@ def breathe() -> None:
 async def _left(
     query: Query, source: Source, partitions: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
-    """Return the remaining range of each partition, and the problems of partitions without a range."""
+    """Return the range to search in each partition, and the problems of partitions that cannot be read."""
     left: dict[int, tuple[int, int]] = {}
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer
 
 WHOLE: Final = 1 << 62
-"""Value of `kept_bytes` to keep records entirely."""
+"""Value of `kept_bytes` that keeps records entirely."""
 
 
 RECORDS_AT_ONCE: Final = 256
 
 
 class Found(NamedTuple):
-    """A record, and the header of its batch. The key and value may be truncated. Their sizes in bytes (-1 for
-    null) are those before truncation.
+    """A record, and the header of its batch. The key, the value and header values may be truncated.
+    `key_bytes` and `value_bytes` are the sizes before truncation (-1 for null).
     """
 
     partition: int
@@ -45,8 +45,8 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Search request for a partition: find at most `limit` records with offsets in [first, end), starting at
-    the end with `newest`. Keys and values are truncated to `kept_bytes`.
+    """The request to search a chunk of a partition for at most `limit` records with offsets in [first, end),
+    starting at the end with `newest`. Keys and values are truncated to `kept_bytes`.
     """
 
     partition: int
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """An unreadable batch, which was skipped."""
+    """A batch or a partition that could not be read, and was skipped."""
 
     partition: int
     offset: int
@@ -67,20 +67,20 @@ class Problem(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """The records found, by offset. All offsets before `next_offset` were scanned."""
+    """The records found by a scan, ordered by offset. All offsets before `next_offset` were scanned."""
 
     records: Sequence[Found]
     first: int | None
-    """Offset of the first batch or, with `newest`, of the first record within the limit; None if nothing was
+    """Offset of the first batch or, with `newest`, of the first record within the limit. None if no batch was
     in range.
     """
     next_offset: int
     was_cut: bool
-    """Whether more records matched than the limit."""
+    """Whether more records than the limit matched."""
     edge_ms: int
-    """Timestamp of the last record scanned. Records beyond are probably not older (`newest`: not newer)."""
+    """Timestamp of the last record scanned. Further records are probably not older (`newest`: not newer)."""
     batch_bytes: int
-    """Size of the batches, uncompressed if they were decompressed."""
+    """Size of the batches in bytes, uncompressed if they were decompressed."""
     record_count: int
     problems: Sequence[Problem]
 
@@ -91,9 +91,9 @@ def scanned(
     aborted: Iterable[tuple[int, int]] | None,
     breathe: Callable[[], object] = lambda: None,
 ) -> Scanned:
-    """Scan the batches of `content`, whose last batch may be incomplete. `aborted` contains the (producer id,
-    first offset) of transactions whose records are skipped; None keeps all records. `breathe` is called after
-    every RECORDS_AT_ONCE.
+    """Scan the batches of `content`, whose last batch may be incomplete. `aborted` contains (producer ID,
+    first offset) of the transactions whose records are skipped. If it is None, all records are kept.
+    `breathe` is called after every RECORDS_AT_ONCE records.
     """
     scan = _Scan(wanted, breathe)
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
@@ -135,7 +135,7 @@ class _Scan:
         self._rare = wanted.match.rare()
         self._found: deque[Found] = deque()
         self._first: int | None = None
-        """Offset at which the first batch begins."""
+        """Offset of the first batch, or of the first record within the limit."""
         self.next_offset = wanted.first
         self._edge_ms = -1
         self._bytes = 0
@@ -146,7 +146,6 @@ class _Scan:
         self._was_cut = False
 
     def pass_over(self, header: BatchHeader, size_bytes: int = 0) -> None:
-        """Skip a batch without matching records."""
         self._begin(header)
         self._bytes += size_bytes or header.size_bytes
         self._count += header.record_count

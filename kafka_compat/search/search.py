@@ -1,7 +1,7 @@
 """State of a search through the partitions of a topic: the next read, and the records found so far. No I/O.
 
 Records are returned oldest first or newest first, by offset within a partition and by time across partitions.
-A request ends when it has found `limit` records, when no offsets are left, or when its budget is used up; its
+A request ends when it has found `limit` records, when no offsets are left, or when its budget is used up. Its
 cursor then contains the position for the next request.
 
 Rules
@@ -24,21 +24,21 @@ from kafka_compat.search.scan import Found, Problem, Scanned, Wanted
 
 READ_BYTES_MIN: Final = 32 * 1024
 READ_BYTES_MAX: Final = 256 * 1024
-"""Size of a read. Limits the time in the worker thread, which others also wait for."""
+"""Maximum bytes of one read. A larger read would keep other work waiting for the worker thread."""
 _SPAN_MAX: Final = 1_000_000
-"""Maximum offsets of one window."""
+"""Maximum number of offsets in one window."""
 _SPAN_MIN: Final = 64
 
 
 class Bounds(NamedTuple):
-    """Budget of one request: uncompressed bytes, and records scanned."""
+    """Budget of one request: uncompressed bytes to read, and records to scan."""
 
     bytes_max: int = 32 * 1024 * 1024
     records_max: int = 250_000
 
 
 class Read(NamedTuple):
-    """A read: about this many bytes starting at the batch with `offset`, and the search request for them."""
+    """A read of about `max_bytes` bytes, starting at the batch with `offset`, and what to find in them."""
 
     offset: int
     max_bytes: int
@@ -46,13 +46,13 @@ class Read(NamedTuple):
 
 
 class _Stream:
-    """State of the search in one partition."""
+    """The state of the search in one partition."""
 
     def __init__(self, partition: int, first: int, end: int) -> None:
         self.partition = partition
         self.first = first
         self.end = end
-        """The range [first, end) is not searched yet."""
+        """The offsets in [first, end) have not been searched yet."""
         self.seen: deque[Found] = deque()
         """Records found but not returned yet, in order of return."""
         self.edge_ms: int | None = None
@@ -66,7 +66,7 @@ class _Stream:
         return self.first >= self.end
 
     def left(self, *, newest: bool) -> tuple[int, int]:
-        """Return the range that the next request must search."""
+        """Return the range of offsets that the next request must search."""
         if not self.seen:
             return self.first, self.end
         at = self.seen[0].offset
@@ -87,8 +87,8 @@ class Search:
         bounds: Bounds | None = None,
         kept_bytes: int,
     ) -> None:
-        """Search the offsets [first, end) of each partition, initially `total` offsets, for at most `limit`
-        records. Keys and values are truncated to `kept_bytes`.
+        """Search the offsets [first, end) of each partition for at most `limit` records. `total` is the
+        number of offsets at the start of the search. Keys and values are truncated to `kept_bytes`.
         """
         self._streams = [_Stream(partition, *span) for partition, span in sorted(left.items())]
         self._match = match
@@ -118,7 +118,7 @@ class Search:
         return self.bytes_read >= self._bounds.bytes_max or self.records_seen >= self._bounds.records_max
 
     def _to_read(self) -> _Stream | None:
-        """Return the stream whose edge is furthest behind, out of the streams without records to return."""
+        """Return the stream to read next (rule 1), or None if no stream needs to be read."""
         waiting = [each for each in self._streams if not each.seen and not each.is_done]
         if not waiting:
             return None
@@ -130,7 +130,7 @@ class Search:
         return True, -stream.edge_ms if self._newest else stream.edge_ms
 
     def _give_out(self, *, all_seen: bool = False) -> None:
-        """Move due records, or all records, to the results."""
+        """Move due records (or all records) to `found`, up to the limit."""
         sign = -1 if self._newest else 1
         while len(self.found) < self._limit:
             ready = [each for each in self._streams if each.seen]
@@ -179,7 +179,7 @@ class Search:
         stream.end = stream.first
 
     def feed(self, read: Read, scanned: Scanned) -> None:
-        """Process the result of a read."""
+        """Process the records and problems found in a read."""
         stream = self._stream(read)
         self.bytes_read += scanned.batch_bytes
         self.records_seen += scanned.record_count
@@ -218,7 +218,7 @@ class Search:
 
     @property
     def cursor(self) -> Cursor | None:
-        """The position for the next request; None if no offsets are left."""
+        """Position for the next request, or None if no offsets are left."""
         left: dict[int, tuple[int, int]] = {}
         for stream in self._streams:
             first, end = stream.left(newest=self._newest)

@@ -1,4 +1,4 @@
-"""Read a topic's partitions, locally if this process leads them, otherwise from their leaders."""
+"""Read a topic's partitions: locally if this process leads them, otherwise from their leaders."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 PATIENCE_S: Final = 3.0
-"""Timeout for requests to other brokers."""
+"""Timeout in seconds for requests to other brokers."""
 T = TypeVar("T")
 _REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)
 
 
 class Unreadable(Exception):
-    """A partition cannot be read. The text states the reason."""
+    """Raised or returned for a partition that cannot be read. The text states the reason."""
 
 
 class Content(NamedTuple):
-    """Batches starting at an offset. `load` reads them, in another thread. `aborted` lists the transactions
-    whose records are skipped, as (producer id, first offset).
+    """Batches starting at an offset. `load` reads them, and is called in another thread. `aborted` contains
+    (producer ID, first offset) of the transactions whose records are skipped.
     """
 
     load: Callable[[], Buffer]
@@ -46,7 +46,7 @@ class Leader(NamedTuple):
 
 
 class Source:
-    """Reader of the partitions of one topic."""
+    """A reader of one topic's partitions."""
 
     def __init__(
         self,
@@ -58,8 +58,9 @@ class Source:
         *,
         committed: bool,
     ) -> None:
-        """`leader_of` returns a partition's leader or None; `led` returns a partition if this process leads
-        it. With `committed`, records of open and aborted transactions are skipped.
+        """Create a reader. `leader_of` returns a partition's leader, or None if it has none. `led` returns a
+        partition that this process leads, or None. With `committed`, records of open and aborted transactions
+        are skipped.
         """
         self._topic = topic
         self._leader_of = leader_of
@@ -69,7 +70,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """Return the first offset of each partition, and the end offset for consumers."""
+        """Return each partition's first offset and end offset for consumers, or why it cannot be read."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -82,7 +83,7 @@ class Source:
     def _bounds_here(
         self, partitions: Iterable[int]
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
-        """Return the bounds known here, and the other partitions with their epochs, by leader."""
+        """Return the locally known bounds, and the epochs of all other partitions by leader."""
         found: dict[int, _Bounds] = {}
         remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):
@@ -118,7 +119,9 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """Return the offset of the first record at or after that time, or None. Raises Unreadable."""
+        """Return the offset of the first record at or after a time, or None if there is none. Raises
+        Unreadable if the partition cannot be read.
+        """
         led = self._led(partition)
         if led is not None:
             try:
@@ -138,7 +141,7 @@ class Source:
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
         """Return complete batches starting at `offset` or at the next batch, or None if there are none.
-        Aborted transactions are listed up to `end`. Raises Unreadable.
+        Aborted transactions are listed up to `end`. Raises Unreadable if the partition cannot be read.
         """
         led = self._led(partition)
         if led is None:

@@ -1,4 +1,4 @@
-"""Convert a snapshot to JSON with stable names and units."""
+"""Convert a snapshot to a JSON object with stable names and units."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_compat.status.rules import Problem
 from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Rates, Snapshot, Topic
 
 VERSION: Final = 1
-"""Version of the format. Added fields do not change the version."""
+"""Version of the JSON format. Added fields do not change the version."""
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """Return the snapshot as JSON, in which null means unknown."""
+    """Return the snapshot as a JSON-compatible dict, in which None means unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),
@@ -31,12 +31,12 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
 
 
 def failure(text: str) -> dict[str, Any]:
-    """Return the output for the case that no broker can be reached."""
+    """Return the JSON object for the case that no broker can be reached."""
     return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
 
 
 def timestamp(time_ms: int) -> str:
-    """Return the time in UTC, in ISO 8601."""
+    """Format a time in UTC, in ISO 8601 with milliseconds."""
     seconds, left_ms = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{left_ms:03}Z"
 

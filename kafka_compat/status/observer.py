@@ -1,4 +1,4 @@
-"""Take a snapshot of a cluster. A broker that fails to respond is not queried again."""
+"""Take a snapshot of a cluster. A broker that fails to respond is not queried again for the snapshot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 12, "2.7"),
     (ApiKey.FETCH, 11, "2.3-2.6"),
 )
-"""APIs with a version and the releases that introduced it, the newest first."""
+"""APIs, versions, and the Kafka releases that introduced them, newest first."""
 _OLDER: Final = "<2.3"
 
 
@@ -42,7 +42,7 @@ def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
 
 
 def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
-    """Return whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
+    """Return whether the broker is in KRaft mode. Only KRaft brokers advertise the quorum's APIs."""
     return ApiKey.DESCRIBE_QUORUM in versions
 
 
@@ -53,27 +53,27 @@ _CONFIGS_AT_ONCE: Final = 5000
 
 Versions = dict[int, tuple[int, int]]
 Sizes = dict[TopicPartition, dict[int, int]]
-"""Maps each partition to the bytes of its replica on each broker."""
+"""Size in bytes of each partition's replica on each broker."""
 
 
 class Unreachable(Exception):
-    """None of the known brokers responds. The text contains each broker with the reason."""
+    """Raised if none of the known brokers responds. The text contains each broker with the reason."""
 
 
 class Observer:
-    """Client that takes snapshots over persistent connections. Blocking and single-threaded."""
+    """A blocking, single-threaded client that takes snapshots over persistent connections."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Create an observer without connections."""
+        """Create an observer without opening connections."""
         self._cluster = cluster
         self._answered = 0
-        """The node that described the cluster most recently."""
+        """ID of the node that described the cluster most recently."""
         self._faults: dict[int, str] = {}
-        """Maps each node that counts as down in this snapshot to the reason."""
+        """The reason why a node counts as down in this snapshot, by node ID."""
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
-        """Take a snapshot. Raises Unreachable if no broker responds, and WrongSettings."""
+        """Take a snapshot. Raises Unreachable without a response, and WrongSettings for invalid settings."""
         self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()
@@ -103,7 +103,7 @@ class Observer:
     # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """Return the response of a broker. On failure, add the reason to the snapshot, and return None."""
+        """Return a broker's response. If this fails, add the reason to the snapshot and return None."""
         if node_id in self._faults:
             return None
         try:
@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """Return the newest version of an API that a broker and this client support, or -1."""
+        """Return the newest version of an API that broker and client support, or -1 if there is none."""
         if node_id in self._faults:
             return -1
         try:
@@ -127,14 +127,14 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Record that data could not be queried, or was not reported."""
+        """Record in the snapshot that data could not be queried or was not reported."""
         self._missing[text] = None
 
     # --- cluster
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
-        """Maps each address to the reason why it does not respond or lists no brokers."""
+        """The reason why an address does not respond or lists no brokers, by address."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Omit addresses in bootstrap.servers that the metadata contains as well.
+                # Do not query brokers at addresses that have already failed.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -153,7 +153,7 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """Return a broker's metadata of all topics, without creating topics; None on failure."""
+        """Return a broker's metadata for all topics, or None if the broker fails. Topics are not created."""
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -163,7 +163,7 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        # Send a request with retries first, because a persistent connection may have been closed.
+        # Send a request first, because it reopens a persistent connection that has been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
         return self._cluster.api_versions(node.node_id, _CALL)
@@ -237,13 +237,13 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the replicas that reassignments add. Queried only if replicas seem to be missing."""
+        """Return the replicas that reassignments add. Query them only if replicas seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
-        # Without a response, assume no reassignments, like kafka-topics.
+        # Without a response, assume that no partition is being reassigned, like kafka-topics.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
@@ -325,14 +325,14 @@ def _reason(error: Exception) -> str:
 
 _GROUPS_AT_ONCE: Final = 1000
 _SEVERAL_GROUPS: Final = 8
-"""The first version of OffsetFetch that supports several groups (KIP-709)."""
+"""First version of OffsetFetch that supports several groups (KIP-709)."""
 _NEW_PROTOCOL: Final = "consumer"
 _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """Return all groups by name, with their committed offsets, and the brokers that do not serve their
-    groups, with the errors.
+    """Return all groups, sorted by name, with their committed offsets, and (broker ID, error) for each broker
+    that does not serve its groups.
     """
     found: dict[str, Group] = {}
     unserved = []

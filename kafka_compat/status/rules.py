@@ -14,7 +14,7 @@ from kafka_compat.status.snapshot import Group, LogDir, Partition, Snapshot, Top
 from kafka_compat.status.units import counted, size
 
 USABLE_MIN: Final = 0.05
-"""A volume with a smaller share of usable bytes counts as nearly full."""
+"""Minimum usable share of a volume. A volume with less counts as nearly full."""
 
 _STATES: Final = {"down": "is down", "unreachable": "cannot be reached from here"}
 _NAMED_MAX: Final = 5
@@ -23,9 +23,10 @@ _NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
-    """A problem. `kind` is for programs: "broker-not-up", "no-controller", "no-leader", "under-min-isr",
-    "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served", "group-error",
-    "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or paths.
+    """A problem. `kind` is a name for programs: "broker-not-up", "no-controller", "no-leader",
+    "under-min-isr", "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served",
+    "group-error", or "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or
+    paths.
     """
 
     kind: str
@@ -103,7 +104,7 @@ def _by_topic(snapshot: Snapshot, is_wrong: Callable[[Topic, Partition], bool]) 
 
 
 def _places(found: dict[str, list[Partition]]) -> str:
-    """Return `2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
+    """Describe partitions: `2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
     number = sum(map(len, found.values()))
     have = "has" if number == 1 else "have"
     if len(found) == 1:
@@ -112,7 +113,7 @@ def _places(found: dict[str, list[Partition]]) -> str:
 
 
 def _numbers(found: dict[str, list[Partition]]) -> str:
-    """List the partitions if all of them belong to one topic."""
+    """Return the list of partition numbers if all partitions belong to one topic, otherwise ""."""
     if len(found) > 1:
         return ""
     (partitions,) = found.values()
@@ -121,7 +122,7 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """List the brokers that are down and could become leader again: the last in-sync replicas."""
+    """Return a note about down brokers that could become leader again: the last in-sync replicas."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
@@ -183,7 +184,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """List the first subjects that fit on a line, and the number of hidden subjects."""
+    """Format the first names, and the number of omitted names."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

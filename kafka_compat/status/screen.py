@@ -17,7 +17,7 @@ from kafka_compat.status.snapshot import Group as ConsumerGroup
 from kafka_compat.status.units import counted, rate, size
 
 ROWS: Final = 10
-"""Rows of each table if the size of the terminal is unknown."""
+"""Number of rows of each table if the size of the terminal is unknown."""
 
 _UNKNOWN: Final = "-"
 _GAP: Final = 2
@@ -25,7 +25,7 @@ _FLEXIBLE_MIN: Final = 8
 _LINES_OF_HEADINGS: Final = 2
 """Lines of a heading, including the empty line before it."""
 _LINES_PER_PROBLEM: Final = 6
-"""On a terminal, one problem is shown for this many lines; a problem may take two or three lines."""
+"""Terminal lines for each problem that is shown. A problem may take two or three lines."""
 _PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
@@ -33,7 +33,7 @@ _CALM: Final = ("Stable", "Empty")
 
 
 class Column(NamedTuple):
-    """A column. With `is_flexible`, it shrinks if the row is wider than the screen."""
+    """A table column. With `is_flexible`, it shrinks if the row is wider than the screen."""
 
     title: str
     is_number: bool = False
@@ -41,17 +41,17 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading with a table whose first rows are shown."""
+    """A heading, and a table of which the first rows are shown."""
 
     heading: Text
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
     left_out: Callable[[int], str]
-    """Function that returns the line that replaces hidden rows, given the number of rows shown."""
+    """Returns the line that replaces the hidden rows, given the number of rows shown."""
 
 
 class View(NamedTuple):
-    """A snapshot with the data shown next to it. `stale` is the reason why no newer snapshot exists."""
+    """A snapshot, and the data shown with it. `stale` is the reason why no newer snapshot exists."""
 
     snapshot: Snapshot | None
     problems: Sequence[Problem] = ()
@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """Draw the screen, with at most `rows` per table (None: as many as fit, or ROWS without a terminal)."""
+    """Draw the screen, with up to `rows` rows per table (None: as many as fit, or ROWS if not a terminal)."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return the number of rows for each table, given the available lines. Tables get rows in turn, as long
-    as the rows fit together with the column titles and the lines that count hidden rows.
+    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, as
+    long as these fit together with the column titles and the lines that count hidden rows.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape special characters, which could move the cursor, in names chosen by clients."""
+    """Escape unprintable characters, which could move the cursor, in names chosen by clients."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

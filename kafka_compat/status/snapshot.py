@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker. It has no address if it is known only from replica lists. `release` is the newest Kafka
-    release whose APIs it supports; `fault` is the reason why it counts as down.
+    """A broker. It has no address if only replica lists contain it. `release` is the newest Kafka release
+    whose APIs the broker supports. `fault` is the reason why it counts as down.
     """
 
     broker_id: int
@@ -31,12 +31,12 @@ class Broker(NamedTuple):
 
     @property
     def state(self) -> str:
-        """`up`; `unreachable` if the cluster lists the broker, but it does not respond; otherwise `down`."""
+        """`up`, `unreachable` (the cluster lists the broker, but it does not respond), or `down`."""
         return "up" if self.is_up else "down" if self.host is None else "unreachable"
 
     @property
     def address(self) -> str | None:
-        """The address as `host:port`."""
+        """Address as `host:port`, or None if it is unknown."""
         return None if self.host is None else f"{self.host}:{self.port}"
 
 
@@ -53,14 +53,14 @@ class LogDir(NamedTuple):
 
     @property
     def usable_share(self) -> float | None:
-        """The usable share of the volume, from 0 to 1; None if unknown."""
+        """Usable share of the volume, from 0 to 1, or None if it is unknown."""
         if not self.total_bytes or self.usable_bytes is None:
             return None
         return self.usable_bytes / self.total_bytes
 
     @classmethod
     def of(cls, broker_id: int, result: Any) -> Self:
-        """Create a log directory from a DescribeLogDirs response."""
+        """Create a log directory from a result in a DescribeLogDirs response."""
         return cls(
             broker_id,
             result.log_dir,
@@ -74,7 +74,7 @@ class LogDir(NamedTuple):
 
 class Partition(NamedTuple):
     """A partition. `adding` contains replicas that a reassignment adds (KIP-455). `start` and `end` are
-    offsets; `size_bytes` is the size of the leader's log, `disk_bytes` the size of all replicas.
+    offsets. `size_bytes` is the size of the leader's log, and `disk_bytes` is the size of all replicas.
     """
 
     number: int
@@ -89,16 +89,16 @@ class Partition(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether replicas, except replicas that a reassignment is adding, are out of sync."""
+        """Whether replicas are out of sync, not counting those that a reassignment is adding."""
         return len(self.isr) < len(self.replicas) - len(self.adding)
 
     @property
     def records(self) -> int | None:
-        """The number of offsets, which exceeds the number of records after compaction or transactions."""
+        """Number of offsets. It exceeds the number of records after compaction or transactions."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """Return whether the partition is under min ISR, which includes partitions without a leader."""
+        """Return whether the partition has no leader, or fewer in-sync replicas than `min_isr`."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 
@@ -125,22 +125,22 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """The number of records, summed over the partitions that report their offsets."""
+        """Number of records in the partitions that report their offsets, or None if none does."""
         return total(each.records for each in self.partitions)
 
     @property
     def size_bytes(self) -> int | None:
-        """The size of one copy of all partitions."""
+        """Size of one copy of all partitions, or None if it is unknown."""
         return total(each.size_bytes for each in self.partitions)
 
     @property
     def disk_bytes(self) -> int | None:
-        """The size of all copies of all partitions."""
+        """Size of all copies of all partitions, or None if it is unknown."""
         return total(each.disk_bytes for each in self.partitions)
 
     @property
     def replication_factor(self) -> int:
-        """The replication factor of the first partition, as in kafka-topics."""
+        """Replication factor of the first partition, as in kafka-topics."""
         if not self.partitions:
             return 0
         first = self.partitions[0]
@@ -157,13 +157,13 @@ class Position(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Number of records that are not committed yet, as in kafka-consumer-groups."""
+        """Number of records not committed yet, as in kafka-consumer-groups, or None if it is unknown."""
         return records_behind(self.committed, self.end)
 
 
 class Group(NamedTuple):
-    """A group. State and type are "" if the broker is too old to report them; only groups with the protocol
-    type "consumer" have positions. `error` is Kafka's error name.
+    """A group. `state` and `type` are "" if the broker is too old to report them. Only groups with the
+    protocol type "consumer" have positions. `error` is Kafka's error name.
     """
 
     group_id: str
@@ -177,12 +177,12 @@ class Group(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Lag in records; None without committed offsets, or if the end of a partition is unknown."""
+        """Lag in records, or None if no offset is committed or the end of a partition is unknown."""
         return total_records(each.lag for each in self.positions)
 
     @property
     def worst(self) -> Position | None:
-        """The partition with the largest lag."""
+        """Position with the largest lag, or None if no lag is known."""
         return max(
             (each for each in self.positions if each.lag is not None),
             key=lambda each: each.lag or 0,
@@ -191,9 +191,9 @@ class Group(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. With `is_kraft`, the controllers
-    are a quorum, which brokers do not report. `unserved` contains brokers that do not serve their groups,
-    with Kafka's error name; `missing` describes unknown data.
+    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. In KRaft mode, brokers do not
+    report the controller. `unserved` contains (broker ID, Kafka's error name) for brokers that do not serve
+    their groups. `missing` describes unknown data.
     """
 
     time_ms: int
@@ -210,7 +210,7 @@ class Snapshot(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Records per second of topics since another snapshot; None for new and recreated topics."""
+    """Records per second written to each topic between two snapshots, without new and recreated topics."""
 
     by_topic: dict[str, float]
 
@@ -226,7 +226,7 @@ def total(values: Iterable[int | None]) -> int | None:
 
 
 def rates(before: Snapshot | None, now: Snapshot) -> Rates | None:
-    """Compute the rates between two snapshots. Return None without an earlier snapshot."""
+    """Return the rates between two snapshots, or None if there is no earlier snapshot."""
     if before is None or now.taken_at_s <= before.taken_at_s:
         return None
     seconds = now.taken_at_s - before.taken_at_s

@@ -12,7 +12,7 @@ def size(size_bytes: float) -> str:
     """Format a size, such as `1.5 MiB`. Sizes below one KiB are whole bytes."""
     value = float(size_bytes)
     for unit in _UNITS:
-        # Use 1.0 of the next unit rather than 1024.0.
+        # Show 1.0 of the next unit instead of 1024.0.
         if value < _STEP - 0.05 or unit == _UNITS[-1]:
             break
         value /= _STEP

@@ -16,7 +16,7 @@ RESOURCES: Final = tuple(ResourceType.__members__)
 PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
 OPERATIONS: Final = (*Operation.__members__, "TWO_PHASE_COMMIT")
 PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-"""Permission types by their numbers in requests."""
+"""Permission types, indexed by their codes in requests."""
 
 SUPPORTED: Final = {
     "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS ALL",
@@ -26,11 +26,11 @@ SUPPORTED: Final = {
     "DELEGATION_TOKEN": "DESCRIBE ALL",
     "USER": "CREATE_TOKENS DESCRIBE_TOKENS ALL",
 }
-"""Operations supported by each resource type, as in Kafka 4.x; older releases have fewer."""
+"""Operations that each resource type supports in Kafka 4. Older releases support fewer operations."""
 
 
 class Resource(NamedTuple):
-    """Name of a resource, or a filter for names."""
+    """The resource pattern of an ACL, or a filter for resource patterns."""
 
     kind: str
     name: str
@@ -59,7 +59,7 @@ CLUSTER: Final = Resource("CLUSTER", CLUSTER_NAME, "LITERAL")
 
 
 def pattern_of(text: str) -> str:
-    """Return the pattern type with that name. Raises Failure."""
+    """Return the pattern type with this name. Raises Failure if the name is unknown."""
     if text.upper() not in PATTERNS:
         cause = f"Value [{text}] is not one of [ANY|MATCH|LITERAL|PREFIXED]"
     elif text.upper() == "UNKNOWN":
@@ -74,14 +74,14 @@ def pattern_of(text: str) -> str:
 
 
 def operation_of(text: str) -> str:
-    """Return the operation with that name, or UNKNOWN for other names."""
+    """Return the operation with this name, or UNKNOWN if there is none."""
     upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
     return names.get(upper, "UNKNOWN")
 
 
 def principal_of(text: str) -> str:
-    """Return the principal in TYPE:NAME form. Raises Failure."""
+    """Return the principal. Raises Failure if it does not have the form TYPE:NAME."""
     if ":" not in text:
         raise illegal_argument(f"expected principalType:principalName but got {text}")
     return text

@@ -14,7 +14,7 @@ from kafka_compat.tools.options import Options
 T = TypeVar("T")
 
 TIMEOUT_MS: Final = 60_000
-"""Maximum time for a broker to process a request."""
+"""Maximum time for a broker to process a request, in milliseconds."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
@@ -26,8 +26,8 @@ def cluster_of(
     properties: str = "command-property",
     client_id: str = "adminclient-1",
 ) -> Cluster:
-    """Create the client of a cluster from the flags with these names: bootstrap servers, a file of client
-    settings, individual settings. Raises Failure.
+    """Create a cluster client from the flags with these names: bootstrap servers, a file with client
+    settings, and individual settings. Raises Failure if a setting is invalid.
     """
     return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
 
@@ -35,13 +35,13 @@ def cluster_of(
 def settings_of(
     options: Options, config: str = "command-config", properties: str = "command-property"
 ) -> dict[str, str]:
-    """Return the client settings from the file, overridden by those from the command line. Raises Failure."""
+    """Return the file's client settings, overridden by flags. Raises Failure if the file is unreadable."""
     path = options.value(config)
     return ({} if path is None else settings_in(path)) | options.pairs(properties)
 
 
 def settings_in(path: str) -> dict[str, str]:
-    """Read client settings from a file. Raises Failure."""
+    """Read client settings from a file. Raises Failure if the file cannot be read."""
     try:
         return read_settings(path)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def settings_in(path: str) -> dict[str, str]:
 
 
 def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
-    """Parse the settings of a producer, a consumer or a fetcher. Raises Failure for invalid values."""
+    """Parse the settings of a producer, consumer or fetcher. Raises Failure if a value is invalid."""
     try:
         return parse(settings)
     except ValueError as error:
@@ -59,14 +59,16 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """Create the client of a cluster, without connecting. `who` is its name in logs. Raises WrongSettings."""
+    """Create an unconnected cluster client, which is named `who` in logs. Raises WrongSettings if a setting
+    is invalid.
+    """
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
 
 
 def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
-    """Create the client of a cluster for a consumer with these settings. Raises WrongSettings."""
+    """Create an unconnected cluster client for a consumer. Raises WrongSettings for invalid settings."""
     client_id = settings["client.id"]
     who = f"Consumer clientId={client_id}, groupId={settings.get('group.id', 'null')}"
     given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
@@ -74,7 +76,7 @@ def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
 
 
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
-    """Create the client of a cluster, without connecting. Raises the Failure of Kafka's admin client."""
+    """Create an unconnected cluster client. Raises the admin client's Failure for invalid settings."""
     try:
         _check_bootstrap(bootstrap)
         return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
@@ -85,7 +87,7 @@ def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminc
 
 
 def _check_bootstrap(bootstrap: str) -> None:
-    """Check bootstrap.servers. Raises WrongSettings with the texts of Kafka's clients."""
+    """Raise WrongSettings, with the messages of Kafka's clients, if bootstrap.servers is invalid."""
     resolved = False
     for item in filter(None, (item.strip() for item in bootstrap.split(","))):
         host, _, port = item.rpartition(":")
@@ -104,6 +106,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Return whether all addresses have a host and a port, which Kafka's commands check first."""
+    """Return whether all addresses have a host and a port. Kafka's commands check this first."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

@@ -1,4 +1,4 @@
-"""Flags of the Kafka commands that use argparse4j, with argparse4j's messages and justification."""
+"""Parse the flags of Kafka commands that use argparse4j, with its messages and justified text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
 
 
 class Argument(NamedTuple):
-    """A flag. `kind` is String, Short, Integer, Long, Double, True for a flag without an argument, or List
-    for several arguments.
+    """A flag. `kind` is String, Short, Integer, Long or Double, True for a flag without a value, or List for
+    several values.
     """
 
     kind: str = "String"
@@ -23,10 +23,10 @@ class Argument(NamedTuple):
 
 
 class Arguments(dict[str, str]):
-    """The values of flags, by name without dashes. The values of a List are separated by newlines."""
+    """Values of flags, by name without dashes. The values of a List are separated by newlines."""
 
     def integer(self, name: str) -> int | None:
-        """Return the numeric value of a flag, or None if the flag is missing."""
+        """Return a flag's value as an integer, or None if the flag is missing."""
         return int(self[name]) if name in self else None
 
 
@@ -38,8 +38,8 @@ def parse(
     *,
     until: Sequence[str] = (),
 ) -> tuple[Arguments, list[str]]:
-    """Return the flags' values, and the arguments starting at the first word in `until`. `page` is the help
-    file. Exits for --help and invalid arguments.
+    """Return the values of the flags, and the arguments starting at the first one that is listed in `until`.
+    `page` is the help file. Exits on --help and on invalid arguments.
     """
     found = Arguments()
     rest = list(reversed(arguments))
@@ -76,14 +76,14 @@ def parse(
 
 
 def check_required(program: str, page: str, known: Mapping[str, Argument], found: Arguments) -> None:
-    """Exit if a required flag is missing."""
+    """Exit with an error if a required flag is missing."""
     for name, argument in reversed(list(known.items())):
         if argument.is_required and name not in found:
             fail(program, page, f"argument --{name} is required")
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
-    """Return the name that equals the word, or else the only name that begins with the word."""
+    """Return the name that equals the word or is the only one that begins with it, or None if none is."""
     if word in names:
         return word
     found = [name for name in names if name.startswith(word)]
@@ -121,7 +121,7 @@ def _check(program: str, page: str, name: str, kind: str, text: str) -> None:
 
 
 def fail(program: str, page: str, message: str) -> NoReturn:
-    """Print the usage and the error, and exit."""
+    """Print the usage and an error message, and exit with code 1."""
     lines = help_of(page)
     end = lines.index("") if "" in lines else len(lines)
     usage = lines[:end]
@@ -130,7 +130,7 @@ def fail(program: str, page: str, message: str) -> NoReturn:
 
 
 def justified(text: str) -> str:
-    """Justify a text in lines of 75 characters: all lines except the last are padded with blanks, starting in
+    """Justify a text in lines of 75 characters. All lines except the last are padded with spaces, starting in
     the middle. Lines break between words and after hyphens.
     """
     lines: list[list[str]] = [[]]

@@ -11,7 +11,7 @@ from kafka_compat.tools.failure import Failure, of_client, report
 from kafka_compat.tools.options import Options
 
 _APIS: Final = os.path.join(os.path.dirname(__file__), "apis.txt")
-"""File whose lines contain an API's key, its name, the oldest and the newest version that Kafka's command
+"""A file whose lines contain an API's key, its name, the oldest and newest versions that Kafka's command
 supports, and whether clients use the API. The newest version is -1 if only the name is known.
 """
 

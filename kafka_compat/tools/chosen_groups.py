@@ -23,13 +23,13 @@ SCENARIOS: Final = (
     "to-latest",
     "shift-by",
 )
-"""The flags that select the new position of --reset-offsets."""
+"""Flags that select the new offsets for --reset-offsets."""
 
 
 @contextmanager
 def awaited(*, runtime: bool = True) -> Iterator[None]:
-    """Report failures of the block like Kafka's command, which waits for futures of the admin client. Raises
-    Failure.
+    """Convert errors in the block to Failures like those of Kafka's command, which waits for futures of the
+    admin client. With `runtime`, a RuntimeException wraps the error.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def awaited(*, runtime: bool = True) -> Iterator[None]:
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
-    """Return the groups of --group, or all groups. Raises Failure."""
+    """Return the groups in --group, or all groups with --all-groups. Raises Failure if a request fails."""
     from kafka_compat.client.groups import list_groups as listed
 
     if not options.has("all-groups"):
@@ -49,7 +49,7 @@ def groups_meant(cluster: Cluster, options: Options) -> list[str]:
 
 
 def partitions_in(argument: str) -> list[TopicPartition]:
-    """Parse the partitions in TOPIC:0,1,2. Raises Failure."""
+    """Parse the partitions in TOPIC:0,1,2. Raises Failure if the argument is malformed."""
     parts = argument.split(":")
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic '{argument}', expected TOPIC or TOPIC:PARTITIONS")

@@ -86,7 +86,7 @@ def _alter(cluster: Any, options: Options) -> None:
 def _new_name() -> str:
     while True:
         name = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
-        # Otherwise, generate another name, because this one would be parsed as a flag.
+        # Skip names that begin with a dash, because they would be parsed as flags.
         if not name.startswith("-"):
             return name
 

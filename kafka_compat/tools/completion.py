@@ -1,4 +1,4 @@
-"""kafka-compat completion SHELL: print the shell completion of the flags of Kafka's commands."""
+"""kafka-compat completion SHELL: print shell completion for the flags of Kafka's commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXT_MAX: Final = 70
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `completion` to the command line."""
+    """Add the `completion` subcommand to the command line."""
     parser = subparsers.add_parser(
         "completion",
         help="print shell completion for Kafka's commands",

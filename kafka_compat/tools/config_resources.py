@@ -29,7 +29,7 @@ _DELETE: Final = 1
 
 
 def describe_resources(cluster: Any, options: Options, kind: str, names: list[str]) -> None:
-    """Run --describe. Raises Failure."""
+    """Run --describe. Raises Failure if a request fails."""
     everything = options.has("all")
     if not everything and names and names[0] and not _is_there(cluster, kind, names[0]):
         if options.as_json:
@@ -104,7 +104,7 @@ def _group_ids(cluster: Any) -> list[str]:
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
-    """Return the resources with settings, or None if the brokers are too old. Raises Failure."""
+    """Return the resources that have settings, or None if the brokers are too old to list them."""
     try:
         return names_of(cluster, kind)
     except Failure as failure:
@@ -114,7 +114,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Return the names of the resources of the kind that have settings. Raises Failure."""
+    """Return the names of this kind's resources that have settings. Raises Failure if a request fails."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()
@@ -129,7 +129,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """Return a resource's overridden settings, or all settings with `everything`. Raises Failure."""
+    """Return a resource's overridden settings (all with `everything`). Raises Failure if a request fails."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)
@@ -169,7 +169,7 @@ def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: di
 
 
 def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], deleted: list[str]) -> None:
-    """Run --alter. Raises Failure."""
+    """Run --alter. Raises Failure if a request fails."""
     from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 
     if kind == "broker-loggers":

@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Entities:
-    """The entities to describe or alter: their types and names, where "" is the default of a type."""
+    """The types and names of the entities to describe or alter. The name "" is the default of a type."""
 
     def __init__(self, options: Options) -> None:
         flags = {name: kind for name, kind in _FLAGS.items() if options.has(name)}
@@ -226,7 +226,7 @@ def _alter(cluster: Any, options: Options, entities: _Entities) -> None:
 
 
 def added_configs(options: Options) -> dict[str, str]:
-    """Parse the settings in --add-config and --add-config-file. Raises Failure."""
+    """Parse the settings in --add-config and --add-config-file. Raises Failure if they are malformed."""
     import re
 
     found: dict[str, str] = {}
@@ -267,7 +267,7 @@ _NAMED, _DEFAULT, _ANY = 0, 1, 2
 
 
 def describe_quotas(cluster: Any, options: Options, types: list[str], names: list[str]) -> None:
-    """Run --describe for quotas and SCRAM credentials. Raises Failure."""
+    """Run --describe for quotas and SCRAM credentials. Raises Failure if a request fails."""
     entries = _quotas(cluster, types, names)
     users = []
     if types[0] != "ips" and "clients" not in types and "" not in names:
@@ -346,7 +346,7 @@ def _credentials(cluster: Any, names: list[str]) -> list[Any]:
 def alter_quotas(
     cluster: Any, types: list[str], names: list[str], added: dict[str, str], deleted: list[str]
 ) -> None:
-    """Run --alter for quotas and SCRAM credentials. Raises Failure."""
+    """Run --alter for quotas and SCRAM credentials. Raises Failure if this fails."""
     if types[0] == "ips":
         unknown = [name for name in [*added, *deleted] if name not in _OF_ADDRESSES]
         if unknown:

@@ -39,11 +39,11 @@ _TERMINATED: Final = 143
 
 
 class _Stopped(Exception):
-    """The process received SIGTERM."""
+    """Raised when the process receives SIGTERM."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag is invalid."""
     options = _options(arguments)
     settings = _settings(options)
     offset = _offset(options)
@@ -86,7 +86,7 @@ class _Console:
         self._count = 0
 
     def run(self, limit: int, timeout_s: float) -> int:
-        """Consume, and return the exit code. Raises Failure for a record that cannot be shown."""
+        """Print records, and return the exit code. Raises Failure if a record cannot be formatted."""
         code = 0
         before = _on_sigterm(_stop)
         try:
@@ -153,7 +153,7 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
-    """Set the handler, and return the previous one; None if this thread cannot set signal handlers."""
+    """Set the SIGTERM handler. Return the previous one, or None if this thread cannot set handlers."""
     try:
         return signal.signal(signal.SIGTERM, handler)
     except ValueError:
@@ -163,7 +163,7 @@ def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
 def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
-    """Create the consumer from the settings. Raises Failure for invalid settings."""
+    """Create the client, the fetcher and the consumer. Raises Failure if a setting is invalid."""
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
 
     fetching = parsed(fetch_settings, settings)
@@ -292,7 +292,7 @@ def _formatter(options: Options) -> Formatter:
 
 
 Formatter = Callable[["Consumed"], bytes]
-"""Function that formats a record for output. It raises Failure for a record that cannot be shown."""
+"""Formats a record for output. Raises Failure if the record cannot be formatted."""
 
 _NEW: Final = "org.apache.kafka.tools.consumer."
 _OLD: Final = "kafka.tools."
@@ -304,7 +304,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Return the formatter of that class name. Raises Failure for other names."""
+    """Return the formatter with this class name. Raises Failure if the class is unknown."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
@@ -350,7 +350,7 @@ class _Columns:
         self._show_header = _deserializer(properties, "headers.deserializer")
 
     def of(self, record: Consumed) -> bytes:
-        """Return the line of a record. Raises Failure."""
+        """Format a record as a line. Raises Failure if a deserializer cannot read the record."""
         columns: list[bytes] = []
         if self._timestamp:
             kind = record.timestamp_type
@@ -394,7 +394,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """Return a formatter that writes a JSON object per line. Without a deserializer, bytes are UTF-8."""
+    """Return a formatter that writes one JSON object per line. Without deserializers, it decodes UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

@@ -1,4 +1,4 @@
-"""kafka-console-producer: produce lines of standard input as records."""
+"""kafka-console-producer: produce lines from standard input as records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MERGED: Final = {
     "max-partition-memory-bytes": ("batch.size", "16384"),
     "max-block-ms": ("max.block.ms", "60000"),
 }
-"""Maps each flag to the producer's setting and its default."""
+"""Maps each flag to the producer setting that it overrides, and the setting's default."""
 _INTEGERS: Final = {
     "message-send-max-retries": 32,
     "retry-backoff-ms": 64,
@@ -55,11 +55,11 @@ _INTEGERS: Final = {
     "max-partition-memory-bytes": 32,
     "socket-buffer-size": 32,
 }
-"""Maps flags with integer arguments to the width of the integer in bits."""
+"""Maps each flag with an integer argument to the integer's width in bits."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag is invalid."""
     from kafka_compat.client.producer import Producer, producer_settings
 
     options, names = _options(arguments)
@@ -102,14 +102,14 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """Sender of records that also reports the results."""
+    """A sender of records that reports errors."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic
         self._is_synchronous = is_synchronous
 
     def send(self, producer: Producer, record: ReadRecord) -> None:
-        """Send a record. With --sync, raises Failure if the record could not be stored."""
+        """Send a record. With --sync, wait for its response, and raise Failure if it was not stored."""
         try:
             producer.send(self._topic, record.key, record.value, record.headers, tag=record)
         except Exception as error:
@@ -118,7 +118,7 @@ class _Console:
             producer.flush()
 
     def settled(self, record: ReadRecord, error: Exception | None) -> None:
-        """Report the result of a record."""
+        """Report the error of a record, if any. With --sync, raise it as a Failure."""
         if error is None:
             return
         failure = failure_of_producer(error)
@@ -132,7 +132,7 @@ class _Console:
 
 
 def failure_of_producer(error: Exception) -> Failure:
-    """Return the failure for an error of the producer. Other errors are converted by `of_client`."""
+    """Convert an exception from the producer or its client to a Failure."""
     from kafka_compat.client.producer import RecordTooLarge
 
     if isinstance(error, RecordTooLarge):
@@ -141,7 +141,7 @@ def failure_of_producer(error: Exception) -> Failure:
 
 
 def _explain(failure: Failure, client_id: str) -> None:
-    """Log the warning of Kafka's clients about invalid or unauthorized topics."""
+    """Log the error that Kafka's clients log about invalid or unauthorized topics."""
     said, _, topics = (failure.message or "").partition(": ")
     if said == "Invalid topics":
         text = f"[Producer clientId={client_id}] Metadata response reported invalid topics {topics}"
@@ -169,7 +169,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """Return the bootstrap servers from the flag, or from its older name."""
+    """Return the bootstrap servers from --bootstrap-server, or from its older name."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
@@ -201,7 +201,7 @@ _NAMES: Final = {
 
 
 class ReadRecord(NamedTuple):
-    """The record read from a line."""
+    """A record that was read from a line."""
 
     key: bytes | None
     value: bytes | None
@@ -209,10 +209,10 @@ class ReadRecord(NamedTuple):
 
 
 class LineReader:
-    """Reader that parses and counts all lines."""
+    """A parser that converts lines to records, and counts lines for error messages."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Read the properties. Raises Failure for contradictory properties."""
+        """Read the parser's properties. Raises Failure if they contradict each other."""
         given = {name: properties.get(name, default) for name, default in _NAMES.items()}
         self._parse_key = _is_true(properties, "parse.key")
         self._parse_headers = _is_true(properties, "parse.headers")
@@ -235,7 +235,7 @@ class LineReader:
                 raise _refused(f"null.marker and {name} may not be equal")
 
     def record(self, line: str) -> ReadRecord:
-        """Return the record in a line. Raises Failure if a required part is missing."""
+        """Return the record in a line. Raises Failure if a separator is missing."""
         self._line_number += 1
         headers, position = self._part(
             self._parse_headers, line, 0, self._headers_delimiter, "headers delimiter"
@@ -293,7 +293,7 @@ _END_OF_LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 
 def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Iterator[str]:
-    """Yield the lines of standard input without their ends. `idle` is called after `wait_s()` seconds without
+    """Yield the lines of standard input, without line endings. Call `idle` after `wait_s()` seconds without
     input (None: wait without limit).
     """
     try:
@@ -309,7 +309,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # Hold back a final \r, because a two-byte line end may be split over two reads.
+            # Hold back a final \r, because a \r\n line ending may be split across two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

@@ -39,7 +39,7 @@ _ONLY_WITH: Final = {
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag is invalid."""
     options = Options("consumer-groups", arguments, also="command-property=")
     _check(options)
     if options.has("validate-regex"):
@@ -165,7 +165,7 @@ def _needs_groups(options: Options, action: str) -> None:
 
 
 def list_groups(cluster: Cluster, options: Options) -> None:
-    """Run --list. Raises Failure."""
+    """Run --list. Raises Failure if an argument is invalid or the request fails."""
     from kafka_compat.client.groups import list_groups as listed
 
     with_type, with_state = options.has("type"), options.has("state")
@@ -205,7 +205,7 @@ def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> s
 
 
 def delete_groups(cluster: Cluster, options: Options) -> None:
-    """Run --delete. Raises Failure."""
+    """Run --delete, and print the errors of groups. Raises Failure if groups cannot be listed."""
     from kafka_compat.client.groups import delete_group
 
     deleted: list[str] = []
@@ -235,12 +235,12 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 _OF_PARTITIONS: Final = (3, 29, 86)
-"""Errors for which the table shows details."""
+"""Error codes that Kafka's command reports for each partition."""
 _OF_GROUPS: Final = (24, 30, 68, 69)
 
 
 def delete_offsets(cluster: Cluster, options: Options) -> None:
-    """Run --delete-offsets. Raises Failure."""
+    """Run --delete-offsets, and print the errors of partitions. Raises Failure for other errors."""
     from kafka_compat.client.groups import delete_offsets as delete
     from kafka_compat.client.leaders import partitions_of
     from kafka_compat.errors import ErrorCode, KafkaError
@@ -303,15 +303,15 @@ _WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
-"""Maps error messages of RE2 to those of RE2/J, where they differ."""
+"""Maps error messages of RE2 to those of RE2/J, if they differ."""
 
 _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 
 
 def what_is_wrong(expression: str) -> str | None:
     """Return the error in the regular expression of a KIP-848 subscription, or None if it is valid.
-    google-re2 has the same syntax as Kafka's RE2/J, but different messages. Raises Failure if google-re2 is
-    not installed.
+
+    google-re2 has the syntax of Kafka's RE2/J, but other messages. Raises Failure if google-re2 is missing.
     """
     try:
         import re2

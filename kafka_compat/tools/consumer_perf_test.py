@@ -42,7 +42,7 @@ _NAMES: Final = (
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag is invalid."""
     options = _options(arguments)
     settings = _settings(options)
     interval_ms = options.integer("reporting-interval", 64)
@@ -103,7 +103,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """Consume, and return the numbers of the last line. Raises the errors of `GroupConsumer.poll`."""
+        """Consume records, and return the final row's values. Raises the errors of `GroupConsumer.poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0
@@ -138,7 +138,7 @@ class _Test:
     def _row(
         self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
     ) -> list[Any]:
-        """Return the values in the order of the columns. Rates cover the time since the previous row."""
+        """Return a row's values in the order of the columns. Rates cover the time since `start_s`."""
         elapsed_s = max(end_s - start_s, 0.001)
         joining_ms = int(joining_s * 1000)
         fetch_ms = int(elapsed_s * 1000) - joining_ms
@@ -164,7 +164,7 @@ def _line(row: list[Any]) -> str:
 
 
 def _date(pattern: str, moment_s: float) -> str:
-    """Format a time like SimpleDateFormat, for numeric fields from years to milliseconds."""
+    """Format a time like Java's SimpleDateFormat, for numeric fields from years to milliseconds."""
     local = time.localtime(moment_s)
 
     def field(found: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning",
 
 
 class Row(NamedTuple):
-    """One partition of a group, in the order of the columns. Missing values are None."""
+    """One partition of a group, with its fields in the order of the columns. Missing numbers are None."""
 
     group: str
     topic: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 def describe(cluster: Cluster, options: Options) -> None:
-    """Run --describe. Raises Failure."""
+    """Run --describe. Raises Failure if a request fails."""
     group_ids = groups_meant(cluster, options)
     with awaited(runtime=False):
         groups = sorted(describe_group(cluster, group_id) for group_id in group_ids)
@@ -50,8 +50,8 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 def rows_of(cluster: Cluster, group: Description) -> list[Row]:
-    """Return the partitions assigned to members, starting with the member that has the most partitions, and
-    then the other partitions with committed offsets. Raises the errors of `Cluster.ask`.
+    """Return a row for each partition assigned to a member, starting with the member that has the most, and
+    then for the other partitions with committed offsets. Raises the errors of `Cluster.ask`.
     """
     committed = committed_offsets(cluster, group.group_id)
     assigned = [place for member in group.members for place in member.partitions]

@@ -1,4 +1,4 @@
-"""Kafka's deserializers, by class name: convert bytes to the text of Java's `toString`."""
+"""Kafka's deserializers, by class name. They convert bytes to the text of Java's `toString`."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def _uuid(content: bytes) -> str:
 
 
 def _bytes(content: bytes) -> str:
-    """Format like org.apache.kafka.common.utils.Bytes.toString."""
+    """Format bytes like org.apache.kafka.common.utils.Bytes.toString."""
     return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02X}" for byte in content)
 
 
 def java_double(value: float) -> str:
-    """Format like Java's Double.toString."""
+    """Format a number like Java's Double.toString."""
     return _java_float(value, repr(value))
 
 
 def java_float(value: float) -> str:
-    """Format like Java's Float.toString. The number has the precision of a float."""
+    """Format a number with the precision of a float like Java's Float.toString."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if struct.pack(">f", float(text)) == struct.pack(">f", value):
@@ -108,7 +108,7 @@ _KNOWN: Final[dict[str, Deserializer]] = {
 
 
 def named(name: str) -> Deserializer | None:
-    """Return the deserializer with that class name, or None for an unknown class."""
+    """Return the deserializer with this class name, or None if the class is unknown."""
     if not name.startswith(_PACKAGE):
         return None
     return _KNOWN.get(name.removeprefix(_PACKAGE).removesuffix("Deserializer"))

@@ -50,12 +50,12 @@ NO_LIMIT: Final = 2**31 - 1
 
 
 class BrokenSegment(Exception):
-    """A segment contains invalid sizes."""
+    """Raised for a segment that contains invalid sizes."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """The data to print. `decoder` is None if keys and values are not printed."""
+    """Options for what to print. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -65,8 +65,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """The lines of one segment. `gaps` contains pairs of offsets around a gap (-1 before the first offset),
-    as Kafka's command reports them; it is complete once all lines are read.
+    """The dumped lines of one segment. `gaps` contains each gap as (last offset before it, first offset after
+    it), where the first record follows offset -1. The list is complete after all lines have been read.
     """
 
     path: str
@@ -74,7 +74,7 @@ class DumpedLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
+        """Yield the lines. Raises OSError, BrokenSegment or a StorageError if the file is unreadable."""
         with open(self.path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes == 0:
@@ -128,7 +128,7 @@ class DumpedLog:
 def batches(
     content: mmap.mmap | bytes, position: int, end: int, path: str
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of each complete batch between `position` and `end`. Raises BrokenSegment."""
+    """Yield (position, header) of each complete batch in the range. Raises BrokenSegment on invalid sizes."""
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
         if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
@@ -140,7 +140,7 @@ def batches(
 
 
 def timestamp_type(header: BatchHeader) -> str:
-    """Return the timestamp type, with the names of message.timestamp.type."""
+    """Return the name of the batch's timestamp type, as in Kafka's command."""
     return "NoTimestampType" if header.magic == 0 else _TIMESTAMP_TYPES[header.timestamp_type]
 
 
@@ -164,7 +164,7 @@ def _batch_line(batch: bytes, header: BatchHeader, position: int) -> str:
 
 
 def optional(number: int | None) -> str:
-    """Format an optional number as Java does."""
+    """Format an optional number like Java's OptionalLong."""
     return "OptionalLong.empty" if number is None else f"OptionalLong[{number}]"
 
 
@@ -183,7 +183,6 @@ def _sequence(header: BatchHeader, record: Record) -> int:
 
 
 def _message_crcs(batch: bytes, header: BatchHeader) -> Iterator[int]:
-    """Yield the CRCs of the old-format messages in a batch."""
     if not header.attributes & 7:
         yield header.crc
         return
@@ -211,16 +210,16 @@ _NO_TIMESTAMP: Final = -1
 
 
 class CorruptIndex(Exception):
-    """A broker would rebuild this index."""
+    """Raised for an index that is so corrupt that a broker would rebuild it."""
 
 
 class NoBatch(Exception):
-    """No batch exists at the position of an index entry."""
+    """Raised if there is no batch at the position in an index entry."""
 
 
 @dataclass(slots=True)
 class Mismatches:
-    """Differences between indexes and segments, by the index's absolute path."""
+    """Differences between indexes and segments. The keys are absolute paths of index files."""
 
     offsets: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     timestamps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -248,7 +247,7 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """Return the base offset in a segment's file name. Raises ValueError for other names."""
+    """Return the base offset in a segment's file name. Raises ValueError if the name contains none."""
     return int(os.path.basename(path).split(".")[0])
 
 
@@ -265,7 +264,7 @@ def _offset_entries(path: str) -> list[tuple[int, int]]:
 def offset_index(
     path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool, message_bytes_max: int
 ) -> Iterator[str]:
-    """Yield the lines of an offset index. Raises OSError, ValueError, CorruptIndex."""
+    """Yield an offset index's lines. Add mismatches to `found`. `sanity_only` may raise CorruptIndex."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     entries = _offset_entries(path)
@@ -305,7 +304,7 @@ def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) 
 
 
 def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
-    """Yield the lines of a time index. Raises OSError, ValueError, CorruptIndex."""
+    """Yield a time index's lines. Add mismatches to `found`. `sanity_only` may raise CorruptIndex."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     content = Path(path).read_bytes()
@@ -337,7 +336,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """Return (last offset, largest timestamp) of the batch that contains `offset`, or (-1, -1)."""
+    """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if none contains it."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes
@@ -362,7 +361,7 @@ def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, si
 
 
 def transaction_index(path: str) -> Iterator[str]:
-    """Yield the lines of an index of aborted transactions, if the file exists. Raises CorruptFile."""
+    """Yield the lines of a transaction index, if the file exists. Raises CorruptFile if it is corrupt."""
     if not os.path.exists(path):
         return
     for entry in decode_aborted(Path(path).read_bytes()):
@@ -373,7 +372,7 @@ def transaction_index(path: str) -> Iterator[str]:
 
 
 def producer_snapshot(path: str) -> Iterator[str]:
-    """Yield the lines of a producer snapshot. Raises OSError, CorruptFile."""
+    """Yield the lines of a producer snapshot. Raises CorruptFile if the file is corrupt."""
     for entry in ProducerState.decode_snapshot(Path(path).read_bytes()).entries.values():
         first = entry.current_txn_first_offset
         line = (
@@ -395,11 +394,11 @@ _NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-g
 _STRING_DECODERS = ("kafka.serializer.StringDecoder", "org.apache.kafka.tools.api.StringDecoder")
 _MESSAGE_BYTES_MAX = 5 * 1024 * 1024
 _LINES = 1000
-"""Number of lines that are written with one call."""
+"""Maximum number of lines that are printed with one call."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag or a file is invalid."""
     options = Options("dump-log", arguments)
     options.exit_for_help()
     options.require("files")
@@ -423,7 +422,7 @@ class _Dump:
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
-        """Yield the lines for one file. Raises Failure."""
+        """Yield the lines for one file. Raises Failure if the file cannot be read or is corrupt."""
         try:
             yield from self._lines(path)
         except FileNotFoundError as error:
@@ -483,7 +482,7 @@ class _Dump:
 
     @cached_property
     def _shown(self) -> Shown:
-        """The options for logs, checked only before the first log is shown, as in Kafka's command."""
+        """Options for logs. They are checked only before the first log is dumped, as in Kafka's command."""
         return _shown(self._options)
 
     def _log(self, log: DumpedLog) -> Iterator[str]:
@@ -492,7 +491,7 @@ class _Dump:
             self._gaps[os.path.abspath(log.path)] = log.gaps
 
     def complaints(self) -> Iterator[str]:
-        """Yield the errors in all files."""
+        """Yield the mismatches and gaps found in all files."""
         yield from self._mismatches.lines()
         for path, pairs in self._gaps.items():
             yield f"Non-consecutive offsets in {path}"
@@ -534,7 +533,7 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Print many lines at once, and pending lines before an error."""
+    """Print the lines in blocks. Before an error, print all pending lines."""
     waiting: list[str] = []
     try:
         for line in lines:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""File whose lines contain an error code, the exception in Kafka's clients, and this project's text."""
+"""A file whose lines contain an error code, the exception in Kafka's clients, and the message."""
 
 
 class Failure(Exception):
-    """A failed command. `kind` is the exception's class with its package."""
+    """A failed command. `kind` is the full class name of the Java exception."""
 
     def __init__(self, kind: str, message: str | None, cause: Failure | None = None) -> None:
         super().__init__(kind if message is None else f"{kind}: {message}")
@@ -25,7 +25,7 @@ class Failure(Exception):
 
     @property
     def trace(self) -> str:
-        """The stack trace, without positions in Java's files."""
+        """Java's stack trace, without positions in source files."""
         first = "".join([f"{self}\n", *(f"\tSuppressed: {each}\n" for each in self.suppressed)])
         return first if self.cause is None else f"{first}Caused by: {self.cause.trace}"
 
@@ -39,13 +39,13 @@ def invalid_configuration(message: str) -> Failure:
 
 
 def executed(failure: Failure) -> Failure:
-    """Wrap the error like a background failure of Kafka's clients."""
+    """Wrap a failure in an ExecutionException, like a background failure of Kafka's clients."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """Report brokers' errors in the block as Kafka's clients report background failures."""
+    """Convert KafkaErrors in the block to Failures, wrapped like background failures of Kafka's clients."""
     from kafka_compat.errors import KafkaError
 
     try:
@@ -55,8 +55,8 @@ def in_background() -> Iterator[None]:
 
 
 def check(*results: Any, bare: bool = False) -> None:
-    """Raise the first error in these responses or parts of a response. The error is wrapped like a background
-    failure unless `bare` is set.
+    """Raise a Failure for the first error in these responses or parts of a response. Unless `bare` is set,
+    the Failure is wrapped like a background failure.
     """
     for result in results:
         if result.error_code:
@@ -65,7 +65,7 @@ def check(*results: Any, bare: bool = False) -> None:
 
 
 def java_int(text: str) -> int:
-    """Parse a number like Integer.parseInt. Raises Failure."""
+    """Parse a number like Java's Integer.parseInt. Raises Failure if the text is not a number."""
     try:
         return int(text)
     except ValueError:
@@ -73,13 +73,13 @@ def java_int(text: str) -> int:
 
 
 def report(failure: Failure) -> int:
-    """Print the final error on stderr, like many of Kafka's commands, and return the exit code."""
+    """Print a command's final error on stderr, like many of Kafka's commands, and return the exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """Return the failure for an error code, with the broker's text or the text in `errors.txt`."""
+    """Return the Failure for an error code, with the broker's message or the one in `errors.txt`."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)
@@ -90,7 +90,7 @@ def failure_of(code: int, message: str | None = None) -> Failure:
 
 
 def of_client(error: Exception) -> Failure:
-    """Return the failure for an exception of `kafka_compat.client`; other errors are returned unchanged."""
+    """Convert an exception from `kafka_compat.client` to a Failure. Any other exception is raised again."""
     from kafka_compat.client.cluster import TimedOut
     from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings
     from kafka_compat.errors import KafkaError
@@ -114,7 +114,7 @@ def of_client(error: Exception) -> Failure:
 
 
 def log(level: str, text: str, logger: str) -> None:
-    """Print a line to stderr in the format of Kafka's command logs."""
+    """Print a line to stderr in the log format of Kafka's commands."""
     now = time.time()
     stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
     print(f"[{stamp}] {level} {text} ({logger})", file=sys.stderr)

@@ -43,7 +43,7 @@ _RELEASES: Final = (
     "4.3-IV0",
     "4.4-IV0",
 )
-"""The release of each metadata.version level, starting with level _FIRST."""
+"""Releases of the metadata.version levels, starting with level _FIRST."""
 
 PRODUCTION: Final = "4.3-IV0"
 """The last release whose level Kafka 4.3 supports without unstable features."""
@@ -56,19 +56,19 @@ _FEATURES: Final = {
     "share.version": (1, 28),
     "streams.version": (1, 29),
 }
-"""The highest level of each feature, and the first metadata.version level at which new clusters use it."""
+"""Each feature's highest level, and the lowest metadata.version level at which new clusters use it."""
 
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 23}}
 
 
 def name_of(level: int) -> str | None:
-    """Return the release of a metadata.version level, or None for unknown levels."""
+    """Return the release of a metadata.version level, or None if the level is unknown."""
     index = level - _FIRST
     return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
 
 
 def level_of(release: str) -> int:
-    """Return the level of a release ("3.9-IV0", or "3.9" for its last level). Raises Failure."""
+    """Return the level of a release (3.9-IV0, or 3.9 for its last level). Raises Failure if it is unknown."""
     newest = _RELEASES.index(PRODUCTION)
     ready = _RELEASES[: newest + 1]
     last = {name.partition("-")[0]: name for name in ready}
@@ -82,12 +82,12 @@ def level_of(release: str) -> int:
 
 
 def of_release(level: int) -> dict[str, int]:
-    """Return the levels of other features in a new cluster at a metadata.version level."""
+    """Return the levels of all other features in a new cluster with this metadata.version level."""
     return {name: highest if level >= since else 0 for name, (highest, since) in _FEATURES.items()}
 
 
 def dependencies_of(name: str, level: int) -> dict[str, int]:
-    """Return the feature levels that a level depends on. Raises Failure for an unknown feature or level."""
+    """Return the feature levels that a level requires. Raises Failure if the feature or level is unknown."""
     if name not in _FEATURES:
         raise Failure("org.apache.kafka.tools.TerseException", f"Unknown feature: {name}")
     if not 0 <= level <= _FEATURES[name][0]:
@@ -111,7 +111,7 @@ _AFTER: Final = {
     "version-mapping": {"--release-version": True, "--json": False},
     "feature-dependencies": {"--feature": True, "--json": False},
 }
-"""The flags of each command, and whether they have an argument."""
+"""Flags of each command. The value is True for a flag with an argument."""
 
 _ASK_NOBODY: Final = ("version-mapping", "feature-dependencies")
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3

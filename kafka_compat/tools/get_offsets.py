@@ -16,7 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Time specification for tiered storage, which requires an unimplemented version of ListOffsets."""
+"""Time that requires tiered storage and an unimplemented version of ListOffsets."""
 
 _TIMES: Final = {
     "latest": -1,
@@ -31,7 +31,7 @@ _NONE: Final = -1
 
 
 class _Terse(Exception):
-    """An error that is reported without its class."""
+    """Raised for an error that is printed without its class name."""
 
 
 def run(arguments: list[str]) -> int:

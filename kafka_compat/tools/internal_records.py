@@ -44,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """Convert a message as Kafka's JSON converters do, to dicts, lists, strings, numbers and None."""
+    """Convert a message like Kafka's JSON converters, to dicts, lists, strings, numbers and None."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):
@@ -80,7 +80,7 @@ def _value(value: Any, version: int) -> Any:
 
 
 def compact(value: Any) -> str:
-    """Format JSON without spaces, with the escapes of Kafka's JSON library."""
+    """Format a JSON value without spaces, with the escapes of Kafka's JSON library."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -96,7 +96,7 @@ def compact(value: Any) -> str:
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
-"""Function that returns the texts of a record's key and value, or None for texts that are not printed."""
+"""Returns the texts of a record's key and value, with None for a text that is not printed."""
 
 _VERSION_BYTES: Final = 2
 _Classes = dict[int, tuple[type, type]]
@@ -111,11 +111,11 @@ _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": Consume
 
 
 class MissingKey(Exception):
-    """A record of an internal topic without a key."""
+    """Raised for a record of an internal topic that has no key."""
 
 
 def text(record: Record) -> Texts:
-    """Decode key and value as UTF-8."""
+    """Decode a record's key and value as UTF-8."""
     return _utf8(record.key), _utf8(record.value)
 
 
@@ -124,12 +124,12 @@ def _utf8(content: bytes | None) -> str | None:
 
 
 def of_offsets(record: Record) -> Texts:
-    """Decode a record of `__consumer_offsets`. Raises MissingKey."""
+    """Decode a record of `__consumer_offsets`. Raises MissingKey if the record has no key."""
     return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS)
 
 
 def of_transactions(record: Record) -> Texts:
-    """Decode a record of `__transaction_state`. Raises MissingKey."""
+    """Decode a record of `__transaction_state`. Raises MissingKey if the record has no key."""
     return _of_coordinator(record, _OF_TRANSACTIONS)
 
 

@@ -12,12 +12,12 @@ _NAMES: Final = {str: "String", int: "Integer"}
 
 
 def admin_error(message: str) -> Failure:
-    """Return Kafka's error for invalid input to admin operations."""
+    """Return the Failure for invalid input to an admin operation."""
     return Failure("org.apache.kafka.tools.AdminOperationException", message)
 
 
 def read_text(path: str) -> str:
-    """Read the text of a file. Raises Failure."""
+    """Read a text file. Raises Failure if the file cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -29,7 +29,7 @@ def read_text(path: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """Parse a JSON text. Return None if it is invalid."""
+    """Return the value of a JSON text, or None if the text is invalid."""
     try:
         return json.loads(text)
     except ValueError:
@@ -37,21 +37,21 @@ def parsed(text: str) -> Any:
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """Return the fields of an object. Raises Failure for a different type."""
+    """Return the fields of a JSON object. Raises Failure if the value is not an object."""
     if not isinstance(value, dict):
         raise Failure(_MAPPING, f"Expected JSON object, received {json.dumps(value)}")
     return value
 
 
 def items(value: Any) -> list[Any]:
-    """Return the items of an array. Raises Failure for a different type."""
+    """Return the items of a JSON array. Raises Failure if the value is not an array."""
     if not isinstance(value, list):
         raise Failure(_MAPPING, f"Expected JSON array, received {json.dumps(value)}")
     return value
 
 
 def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> Any:
-    """Return a field of that type. Raises Failure if the field is missing or has a different type."""
+    """Return a field's value. Raises Failure if the field is missing or has a different type."""
     if name not in value:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]

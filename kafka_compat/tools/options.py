@@ -1,8 +1,7 @@
 """Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
-The help of a command, a file in `help/`, also defines the flags: `--flag <Type: what>` has an argument,
-`[Type: what]` an optional argument, and a preceding `*` makes the flag required. The first line describes the
-command.
+A command's help file in `help/` also defines its flags: `--flag <Type: what>` has an argument, `[Type: what]`
+is an optional argument, and a preceding `*` makes the flag required. The first line describes the command.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from typing import Final, NamedTuple, NoReturn
 from kafka_compat.tools.failure import Failure
 
 KAFKA_VERSION: Final = "4.3.1"
-"""Output of `--version`: the Kafka release that the commands match."""
+"""The Kafka release that the commands match, which `--version` prints."""
 
 JSON: Final = "json"
-"""The additional flag for machine-readable output, which Kafka's commands do not have."""
+"""An additional flag for JSON output, which Kafka's commands do not have."""
 
 WITHOUT_JSON: Final = frozenset({"console-producer", "dump-log"})
-"""Commands that do not print a table."""
+"""Commands without JSON output, because they do not print a table."""
 
 _HELP: Final = os.path.join(os.path.dirname(__file__), "help")
 
@@ -36,24 +35,25 @@ class Flag(NamedTuple):
 
 
 class Options:
-    """The flags and arguments of a command line. Values are strings until requested as another type."""
+    """A parsed command line. Values of flags are strings until they are requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
-        """Parse the command line of `kafka-COMMAND`. `also` contains flags that are missing in the help, from
-        older Kafka releases or this project: names separated by blanks, ending in "=" if the flag has an
-        argument. The argument of a flag in `lists` is split at commas. Raises Failure where joptsimple fails.
+        """Parse the command line of `kafka-COMMAND`. `also` contains flags that the help omits, from older
+        Kafka releases or this project: names separated by spaces, ending in "=" if the flag has an argument.
+        The argument of a flag in `lists` is split at commas. Raises Failure if joptsimple would reject the
+        line.
         """
         self.command = command
         self.arguments = arguments
         self.others: list[str] = []
-        """Arguments that are neither flags nor their arguments."""
+        """Arguments that are neither flags nor values of flags."""
         self._flags = {flag.name: flag for flag in flags_of(command)}
         for name in [*([] if command in WITHOUT_JSON else [JSON]), *also.split()]:
             flag = Flag(name.rstrip("="), "required" if name.endswith("=") else "none")
             self._flags.setdefault(flag.name, flag)
         self._given: dict[str, list[str]] = {}
         self.order: list[str] = []
-        """All flags in the order given, with repetitions."""
+        """Names of the flags in the given order, with repetitions."""
         self._parse()
         for name in lists:
             if name in self._given:
@@ -63,7 +63,7 @@ class Options:
     def or_usage(
         cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()
     ) -> Options:
-        """Parse the command line. If joptsimple would raise an error, exit with the message and the help."""
+        """Parse the command line. If joptsimple would reject it, exit with the error and the help."""
         try:
             return cls(command, arguments, also, lists)
         except Failure as failure:
@@ -78,7 +78,7 @@ class Options:
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """Return the only argument of a flag. Raises Failure if the flag was repeated."""
+        """Return a flag's argument, or `default` if there is none. Raises Failure if the flag is repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -90,11 +90,11 @@ class Options:
         return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
 
     def given(self, name: str) -> str:
-        """Return the argument of a flag, or "" without the flag. Raises Failure if the flag was repeated."""
+        """Return a flag's argument, or "" if there is none. Raises Failure if the flag was repeated."""
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """Return the only argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
+        """Return a flag's value as an integer, or None if there is none. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
@@ -103,7 +103,7 @@ class Options:
         return JSON in self._given
 
     def exit_for_help(self, without_arguments: str | None = None) -> None:
-        """Exit with the help for --help or without arguments, and with the version for --version.
+        """Exit with the help for --help or an empty command line, and with the version for --version.
 
         `without_arguments` replaces the first line of the help, also for --help.
         """
@@ -120,7 +120,7 @@ class Options:
         sys.exit(1)
 
     def require(self, *names: str) -> None:
-        """Exit with the help unless all of these flags are given."""
+        """Exit with an error and the help unless all of these flags are given."""
         for name in names:
             if not self.has(name):
                 self.usage_error(f'Missing required argument "[{name}]"')
@@ -133,13 +133,13 @@ class Options:
                     self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
 
     def forbid_together(self, first: str, second: str) -> None:
-        """Exit with the help if both names of a flag are used."""
+        """Exit with the help if a flag is given under both of its names."""
         if self.has(first) and self.has(second):
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
         """Return the name under which a flag was given, or `new` if it is missing. For the old name, print
-        `warning`, which contains {old} and {new}; print it to stderr if stdout is machine-readable.
+        `warning`, with {old} and {new} replaced. It goes to stderr if stdout is machine-readable.
         """
         if not self.has(old):
             return new
@@ -187,7 +187,7 @@ class Options:
 
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
-    """Parse an option's argument like Java's Integer.valueOf or Long.valueOf. Raises Failure."""
+    """Parse a number like Java's Integer.valueOf or Long.valueOf. Raises Failure if the text is invalid."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
         return int(text)

@@ -24,8 +24,8 @@ _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Latencies and throughput. Times are in ms of one clock; sizes are in bytes of record values. With
-    `of_steady_state`, only records after the warm-up are included.
+    """Latency and throughput of records. Times are in milliseconds; sizes are in bytes of record values.
+    `of_steady_state` labels the printed lines as statistics for records after the warm-up.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Statistics:
         self._window_count = self._window_bytes = self._window_latency_ms = self._window_max_ms = 0
 
     def record(self, latency_ms: int, size_bytes: int, now_ms: float) -> str | None:
-        """Count a stored record, and return the interval's line if it is due."""
+        """Count a stored record. Return the line for the current interval if it has ended, otherwise None."""
         if self.count % self._sampling == 0:
             self._latencies_ms.append(latency_ms)
         self.count += 1
@@ -72,7 +72,7 @@ class Statistics:
         return line
 
     def total(self, now_ms: float) -> dict[str, Any]:
-        """Return the results of the whole run. Percentiles are in ms, by name."""
+        """Return the figures for the whole run as a JSON-compatible dict. Percentiles are in milliseconds."""
         elapsed_ms = max(now_ms - self._start_ms, 1)
         return {
             "records": self.count,
@@ -86,7 +86,7 @@ class Statistics:
         }
 
     def total_line(self, now_ms: float) -> str:
-        """Return the results of the whole run as a line."""
+        """Format the figures for the whole run as a line."""
         found = self.total(now_ms)
         steady = " steady state" if self._of_steady_state else ""
         shares = ", ".join(f"{value} ms {name}" for name, value in found["latency_ms"].items())
@@ -108,7 +108,7 @@ _CLIENT_ID: Final = "perf-producer-client"
 _INTERVAL_MS: Final = 5000
 _TRANSACTION_MS: Final = 3000
 _RENAMED: Final = (("command-property", "producer-props"), ("command-config", "producer.config"))
-"""Flags with their older names."""
+"""(flag, older name) pairs."""
 _PAYLOADS: Final = ("record-size", "payload-file", "payload-monotonic")
 _FLAGS: Final = {
     "topic": Argument("String", True),
@@ -134,7 +134,7 @@ _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if a flag is invalid or a request fails."""
     if not arguments:
         print("\n".join(help_of(_PAGE)))
         return 0
@@ -174,7 +174,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Test:
-    """Sender of the records, with statistics of all records and of records after the warm-up."""
+    """A sender of records, with statistics for all records and for records after the warm-up."""
 
     def __init__(self, given: Arguments, records: int, out: TextIO) -> None:
         self._given = given
@@ -189,8 +189,8 @@ class _Test:
             print(f"Warmup first {self._warm_up} records. {text}", file=out)
 
     def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
-        """Process the result of a record. The tag contains the send time, the size, and whether the record
-        belongs to the steady state.
+        """Count a stored record, or print its error. `tag` contains the send time, the size, and whether the
+        record belongs to the steady state.
         """
         if error is not None:
             print(failure_of_producer(error).trace, end="", file=sys.stderr)
@@ -205,7 +205,7 @@ class _Test:
             print(line, file=self._out, flush=True)
 
     def send(self, producer: Producer, payload: Callable[[int], bytes], is_transactional: bool) -> None:
-        """Send all records. Raises the producer's exceptions."""
+        """Send all records, and wait until they are stored. Raises the producer's exceptions."""
         topic, throughput = self._given["topic"], float(self._given["throughput"])
         transaction_s = (self._given.integer("transaction-duration-ms") or _TRANSACTION_MS) / 1000
         start_s = began_s = time.monotonic()
@@ -245,7 +245,7 @@ def _check(given: Arguments) -> None:
 
 
 def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
-    """Yield the checks of the flags in Kafka's order: whether the check failed, and its message."""
+    """Yield, in Kafka's order, whether a check of the flags failed, and the check's message."""
 
     def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)
@@ -326,7 +326,7 @@ def _settings(given: Arguments) -> dict[str, str]:
 
 
 def _print_metrics(total: dict[str, Any], client_id: str) -> None:
-    """Print the Java producer's metrics that this producer also has."""
+    """Print those metrics of the Java producer that this producer also has."""
     known = {
         "record-send-total": total["records"],
         "record-send-rate": total["records_per_s"],

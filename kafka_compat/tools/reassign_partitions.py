@@ -50,7 +50,7 @@ _PAUSE_S: Final = 0.1
 
 
 class _Terse(Exception):
-    """An error that is reported without its class."""
+    """Raised for an error that is printed without its class name."""
 
 
 def run(arguments: list[str]) -> int:
@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move replicas with retries, because a broker knows a replica only after it begins to follow."""
+    """Move replicas between log directories, with retries until their brokers know the replicas."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -308,7 +308,7 @@ _UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionE
 
 
 def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
-    """Return the reassignments of these partitions (None: all partitions) in progress. Raises Failure."""
+    """Return ongoing reassignments of these partitions (None: all). Raises Failure if the request fails."""
     from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
 
     asked = None
@@ -323,7 +323,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """Return the replicas of the partitions of these topics, or None for unknown topics. Raises Failure."""
+    """Return each topic's replicas, or None if the topic is unknown. Raises Failure for other errors."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:
@@ -340,7 +340,7 @@ def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | Non
 
 
 def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
-    """Return the replicas of all partitions of these topics. Raises Failure, also for unknown topics."""
+    """Return the replicas of all partitions of these topics. Raises Failure if a topic is unknown."""
     found: Replicas = {}
     for topic, replicas in replicas_of(cluster, topics).items():
         if replicas is None:
@@ -350,7 +350,7 @@ def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
 
 
 def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
-    """Return the replicas of these partitions. Raises Failure."""
+    """Return the replicas of these partitions. Raises Failure if a partition is unknown."""
     wanted = list(partitions)
     found = current_replicas(cluster, (topic for topic, _ in wanted))
     missing = [partition for partition in wanted if partition not in found]
@@ -363,8 +363,8 @@ def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
 def alter(
     cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
 ) -> dict[Partition, Failure]:
-    """Start reassignments, or cancel them if their value is None, and return the errors. `keeps_factor`
-    rejects changes of the replication factor (KIP-860). Raises Failure.
+    """Start reassignments, or cancel those whose value is None. Return the errors by partition.
+    `keeps_factor` rejects changes of the replication factor (KIP-860). Raises Failure if the request fails.
     """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,
@@ -409,7 +409,7 @@ def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
 
 
 def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) -> None:
-    """Set topic settings; None removes a setting. Raises Failure."""
+    """Set topic settings, or remove those whose value is None. Raises Failure if this fails."""
     if configs:
         request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
         call = "incrementalAlterConfigs"
@@ -417,7 +417,7 @@ def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) ->
 
 
 def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
-    """Set the same settings on several brokers; None removes a setting. Raises Failure."""
+    """Set settings on several brokers, or remove those whose value is None. Raises Failure if this fails."""
     for broker in brokers:
         request = {"resources": [_resource(_BROKER, str(broker), values)]}
         call = "incrementalAlterConfigs"
@@ -435,7 +435,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
-    """Return the current and future log directories of replicas. Raises Failure."""
+    """Return the current and the future log directory of each replica. A missing directory is None."""
     from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 
     wanted = list(replicas)
@@ -460,7 +460,7 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
 
 
 def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
-    """Return the log directories of all replicas of these partitions on live brokers. Raises Failure."""
+    """Return the log directories of all replicas of these partitions on live brokers."""
     alive = {node.node_id for node in cluster.brokers()}
     wanted = [
         Replica(broker, topic, index)
@@ -472,7 +472,7 @@ def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
-    """Start moves between log directories, and return the started moves. Raises Failure."""
+    """Start moves between log directories. Return the moving replicas. Raises Failure if one is rejected."""
     from kafka_compat.protocol.messages.alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirTopic,

@@ -1,5 +1,5 @@
-"""The plans of kafka-reassign-partitions: their JSON form, generated plans, and the replicas that a plan
-moves and throttles. No I/O.
+"""Plans of kafka-reassign-partitions: their JSON form, their generation, and the replicas that a plan moves
+and throttles. No I/O.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Replica(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The target replicas as written in the file, with their log directories."""
+    """The target replicas of partitions, in the order of the file, and the target log directories."""
 
     partitions: list[tuple[Partition, list[int]]]
     folders: dict[Replica, str]
 
 
 def failed(message: str) -> Failure:
-    """Return Kafka's error for rejected operations."""
+    """Return the Failure for a rejected operation."""
     return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
 
 
 def read_plan(text: str) -> Plan:
-    """Return the plan in the file of --reassignment-json-file. Raises Failure."""
+    """Parse the file for --reassignment-json-file to a plan. Raises Failure if the file is invalid."""
     value = json_input.parsed(text)
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is not JSON")
@@ -82,7 +82,7 @@ def _twice(items: Sequence[Any]) -> list[Any]:
 
 
 def check_plan(plan: Plan) -> Replicas:
-    """Check a plan, and return the replicas of its partitions. Raises Failure."""
+    """Check a plan, and return the replicas of its partitions. Raises Failure if the plan is invalid."""
     if not plan.partitions:
         raise failed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -102,7 +102,7 @@ def check_plan(plan: Plan) -> Replicas:
 
 
 def read_topics(text: str) -> list[str]:
-    """Return the topics in the file of --topics-to-move-json-file. Raises Failure."""
+    """Parse the file for --topics-to-move-json-file to topics. Raises Failure if the file is invalid."""
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The file is not valid JSON")
@@ -116,7 +116,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def read_brokers(text: str) -> list[int]:
-    """Return the brokers of --broker-list. Raises Failure."""
+    """Parse the brokers in --broker-list. Raises Failure if a broker is repeated or not a number."""
     found = []
     for item in text.split(","):
         if not item.removeprefix("-").isdecimal():
@@ -129,7 +129,7 @@ def read_brokers(text: str) -> list[int]:
 
 
 def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bool) -> Replicas:
-    """Propose an assignment of the same topics to these brokers. Raises Failure."""
+    """Assign the partitions in `current` to the brokers in `racks`. Raises Failure if this is impossible."""
     from kafka_compat.metadata.assignment import assign_replicas
 
     kept = {broker: rack if by_racks else None for broker, rack in racks.items()}
@@ -155,7 +155,7 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
 
 
 def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
-    """Format the plan for the file of --execute. `folders` contains the known log directories of replicas."""
+    """Format a plan for the file for --execute. `folders` contains the known log directories of replicas."""
     known = folders or {}
     partitions = [
         {
@@ -171,14 +171,14 @@ def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) ->
 
 
 class Move(NamedTuple):
-    """The brokers from which and to which the data of a partition is copied."""
+    """The brokers that a partition's data is copied from and to."""
 
     sources: set[int]
     destinations: set[int]
 
 
 def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replicas) -> dict[Partition, Move]:
-    """Return the moves in progress, and the moves to start."""
+    """Return the moves in progress and the moves to start, by partition."""
     found = {}
     for partition, one in ongoing.items():
         sources = set(one.replicas) - set(one.adding_replicas)
@@ -208,5 +208,5 @@ def _listed(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def brokers_of(found: Collection[Move]) -> list[int]:
-    """Return all brokers in the moves."""
+    """Return the IDs of all brokers in the moves."""
     return sorted({broker for move in found for broker in move.sources | move.destinations})

@@ -1,4 +1,4 @@
-"""Table of commands, and functions to run a command: as `kafka-compat topics …`, or under its name in Kafka
+"""The table of commands, and functions that run a command as `kafka-compat topics …` or under Kafka's names
 (`kafka-topics`, `kafka-topics.sh`).
 """
 
@@ -30,8 +30,8 @@ TOOLS: Final = {
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }
-"""Maps a command's name without "kafka-" to its module, with `run(arguments) -> exit code`. `run` may also
-raise Failure and SystemExit.
+"""Maps a command's name without "kafka-" to its module. The module's `run(arguments)` returns the exit code,
+or raises Failure or SystemExit.
 """
 
 _INTERRUPTED: Final = 130
@@ -39,13 +39,13 @@ _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """Return the command for a program such as `/opt/kafka/bin/kafka-topics.sh`, or None."""
+    """Return the command for a program like `/opt/kafka/bin/kafka-topics.sh`, or None if there is none."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 
 
 def tool_of(word: str) -> str | None:
-    """Return the command with that name, with or without "kafka-" and ".sh", or None for other names."""
+    """Return the command with this name, with or without "kafka-" and ".sh", or None if there is none."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 
@@ -72,7 +72,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
 
 
 def main(tool: str) -> None:
-    """Run a command as the whole process, and exit without the interpreter's cleanup, which takes time."""
+    """Run a command as the whole process, and exit without the interpreter's slow cleanup."""
     code = run(tool, sys.argv[1:])
     try:
         sys.stdout.flush()

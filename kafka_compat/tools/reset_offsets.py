@@ -37,7 +37,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def reset_offsets(cluster: Cluster, options: Options) -> None:
-    """Run --reset-offsets. Raises Failure."""
+    """Run --reset-offsets. Raises Failure if an argument is invalid or a request fails."""
     plan: dict[str, Offsets] = {}
     for group_id in groups_meant(cluster, options):
         with awaited():
@@ -89,7 +89,7 @@ def _csv(cell: object) -> str:
 
 
 class _Planner:
-    """Calculation of the new offsets of one group."""
+    """The calculation of one group's new offsets."""
 
     def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
         self._cluster = cluster
@@ -97,7 +97,7 @@ class _Planner:
         self._group_id = group_id
 
     def offsets(self) -> Offsets:
-        """Return the new offsets. Raises Failure."""
+        """Return the new offsets. Raises Failure if an argument is invalid or a request fails."""
         partitions = self._partitions()
         self._check(partitions)
         options = self._options
@@ -204,8 +204,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """Return the offsets of each group, from a file with the columns `group,topic,partition,offset`. The
-    group column is omitted if only one group is named. Raises Failure.
+    """Read each group's offsets from a file with the columns `group,topic,partition,offset`. The group column
+    is optional if only one group is named. Raises Failure if the file is invalid.
     """
     import csv
 
@@ -230,7 +230,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
 
 
 def milliseconds_at(text: str) -> int:
-    """Parse YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it has an offset, to milliseconds. Raises Failure."""
+    """Convert YYYY-MM-DDTHH:mm:SS.sss (default: UTC) to milliseconds. Raises Failure if it is malformed."""
     if "T" not in text.rstrip("T"):
         raise _no_time("Invalid time: ISO 8601 requires a 'T' before the time of day")
     second = text.split("T")[1]
@@ -260,7 +260,7 @@ def _no_time(message: str) -> Failure:
 
 
 def milliseconds_in(text: str) -> int:
-    """Parse a duration PnDTnHnMn.nS to milliseconds. Raises Failure."""
+    """Convert a duration PnDTnHnMn.nS to milliseconds. Raises Failure if it is malformed."""
     found = _DURATION.fullmatch(text)
     if found is None or found[3] == "T" or not any(found.group(2, 4, 5, 6)):
         raise Failure("java.time.format.DateTimeParseException", "Text cannot be parsed to a Duration")

@@ -21,7 +21,7 @@ main({tool!r})
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `tools` to the command line."""
+    """Add the `tools` subcommand to the command line."""
     parser = subparsers.add_parser(
         "tools",
         help="list or install Kafka's commands",
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def install(folder: Path) -> None:
-    """Write each command to the directory under both names, replacing files. Raises OSError."""
+    """Write commands to the directory under both names, replacing files. Raises OSError if this fails."""
     folder.mkdir(parents=True, exist_ok=True)
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *(item for item in sys.path if item.endswith("-packages") and item != root)]

@@ -1,4 +1,4 @@
-"""Formatting shared by several commands."""
+"""Output formats that several commands share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_json(value: Any) -> None:
 
 
 def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
-    """Return a column for `table`, as wide as its widest cell."""
+    """Return a column for `table` that is as wide as its widest cell."""
     return title, max([width_min, *map(len, cells)]), cells
 
 
@@ -52,12 +52,12 @@ def java_hash(text: str) -> int:
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """Return TopicPartition.hashCode of Kafka's clients as an unsigned number."""
+    """Return the hash code of TopicPartition in Kafka's Java client, as an unsigned number."""
     return (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """Sort keys in the iteration order of Java's HashMap, for commands whose output has this order. With
+    """Sort keys in the iteration order of Java's HashMap, which determines the output of some commands. With
     `sized`, the map was created with capacity for its entries.
     """
     found = list(keys)
@@ -73,7 +73,7 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
 
 
 def uuid_of(text: str) -> UUID:
-    """Parse an id in Kafka's base64 form. Raises Failure."""
+    """Parse an ID in Kafka's base64 form. Raises Failure if it is malformed."""
     import base64
 
     if len(text) > _UUID_TEXT_MAX:
@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a list of topics as Kafka's TopicFilter does. Match names with the pattern's fullmatch."""
+    """Compile a topic list like Kafka's TopicFilter, for `fullmatch`. Raises Failure if it is invalid."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

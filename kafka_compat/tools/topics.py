@@ -117,7 +117,7 @@ def _but(actions: tuple[str, ...]) -> list[str]:
 
 
 def create(cluster: Cluster, options: Options) -> None:
-    """Run --create. Raises Failure."""
+    """Run --create. Raises Failure if an argument is invalid or the topic cannot be created."""
     from kafka_compat.protocol.messages import create_topics as wire
 
     name = options.given("topic")
@@ -155,7 +155,7 @@ def create(cluster: Cluster, options: Options) -> None:
 
 
 def list_topics(cluster: Cluster, options: Options) -> None:
-    """Run --list. Raises Failure."""
+    """Run --list. Raises Failure if --topic is not a valid pattern."""
     names = topics(cluster, options)
     if options.as_json:
         show.as_json(names)
@@ -164,7 +164,7 @@ def list_topics(cluster: Cluster, options: Options) -> None:
 
 
 def alter(cluster: Cluster, options: Options) -> None:
-    """Run --alter: add partitions. Raises Failure."""
+    """Run --alter, which adds partitions. Raises Failure if they cannot be added."""
     from kafka_compat.protocol.messages import create_partitions as wire
 
     count = options.integer("partitions")
@@ -194,7 +194,7 @@ def alter(cluster: Cluster, options: Options) -> None:
 
 
 def delete(cluster: Cluster, options: Options) -> None:
-    """Run --delete. Raises Failure."""
+    """Run --delete. Raises Failure if a topic cannot be deleted."""
     from kafka_compat.protocol.messages.delete_topics import DeleteTopicState
 
     names = topics(cluster, options)
@@ -216,7 +216,7 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 
 def replica_assignment(options: Options) -> list[list[int]]:
-    """Return the brokers of each partition from --replica-assignment. Raises Failure."""
+    """Parse the brokers of each partition in --replica-assignment. Raises Failure if they are invalid."""
     text = options.value("replica-assignment")
     found: list[list[int]] = []
     for part in filter(None, (text or "").split(",")):
@@ -249,8 +249,8 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def check_values(configs: dict[str, str]) -> None:
-    """Check values of topic settings like Kafka's command. Unknown settings are left to the broker, which may
-    be newer. Raises Failure.
+    """Check values of topic settings like Kafka's command. The broker checks unknown settings, because it may
+    be newer. Raises Failure if a value is invalid.
     """
     from kafka_compat.config.keys import ConfigError, topic_keys
 
@@ -271,7 +271,7 @@ _PAGE = 2000
 
 
 def describe(cluster: Cluster, options: Options) -> None:
-    """Run --describe. Raises Failure."""
+    """Run --describe. Raises Failure if a topic does not exist or a request fails."""
     found = _descriptions(cluster, options)
     configs = _settings_of(cluster, [each.name for each in found]) if found else {}
     moves = _moves(cluster, found) if found else {}
@@ -290,7 +290,7 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 class _Topic:
-    """A topic with all properties to describe."""
+    """A topic, with the properties that --describe shows."""
 
     def __init__(
         self, topic: Any, settings: Any, moves: dict[tuple[str, int], Any], cluster: Cluster
@@ -399,7 +399,7 @@ def _descriptions(cluster: Cluster, options: Options) -> list[Any]:
 
 
 def _pages(cluster: Cluster, names: list[str], limit: int) -> list[Any]:
-    """Return topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
+    """Return topics from DescribeTopicPartitions, the only API with eligible leader replicas (KIP-966)."""
     from kafka_compat.protocol.messages.describe_topic_partitions import TopicRequest
 
     found: dict[str, Any] = {}
@@ -465,7 +465,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
 
 
 def topics(cluster: Cluster, options: Options) -> list[str]:
-    """Return the existing topics that --topic matches, sorted."""
+    """Return the existing topics that match --topic (default: all), sorted by name."""
     answer = cluster.metadata(None, "listTopics")
     hidden = show.INTERNAL_TOPICS if options.has("exclude-internal") else ()
     found = sorted(each.name for each in answer.topics if each.name not in hidden)
@@ -477,7 +477,7 @@ def topics(cluster: Cluster, options: Options) -> list[str]:
 
 
 def ensure_exists(found: list[Any], options: Options, flag: str = "topic") -> None:
-    """Raise Failure if a requested topic does not exist, unless --if-exists is set."""
+    """Raise Failure if the requested topic does not exist, unless --if-exists is set."""
     wanted = options.value(flag)
     if wanted and not found and not options.has("if-exists"):
         if flag == "topic-id":

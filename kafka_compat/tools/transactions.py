@@ -54,7 +54,7 @@ _TIMEOUT_MINUTES: Final = 15
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure if the client's settings are invalid."""
     if arguments[:1] == ["-v"] or "--version" in arguments or arguments[2:3] == ["-v"]:
         print(f"{KAFKA_VERSION} ({_COMMIT})")
         return 0
@@ -178,7 +178,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # The coordinator epoch is unknown (-1) if the producer's first transaction hangs. Use 0.
+        # Use 0 if the coordinator epoch is unknown (-1), because the producer's first transaction hangs.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (
@@ -190,7 +190,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Return the producer id and epoch and the coordinator epoch of the transaction at this offset."""
+    """Return the producer ID, producer epoch and coordinator epoch of the transaction at this offset."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]
@@ -262,8 +262,8 @@ _AT_ONCE_MAX: Final = 500
 def _hanging(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
 ) -> list[Hanging]:
-    """Return the transactions of a partition, a topic or a broker that exceed the maximum timeout and are
-    unknown to their coordinator.
+    """Return hanging transactions in one partition, in a topic, or on a broker. They have been open for more
+    than `longest_ms`, and are unknown to their coordinator.
     """
     if topic is not None and partition is not None:
         places = [(topic, partition)]
@@ -298,7 +298,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Return the transactions that no coordinator will end."""
+    """Return the transactions that are unknown to every coordinator, so that none will end them."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)
