@@ -4,7 +4,7 @@ The supervisor serves no clients. It starts the broker processes, restarts proce
 without zookeeper.connect, it runs their shared metadata store. To stay small, it imports no broker code.
 
 Rules
-1. Each broker keeps its id, ports and directories across its processes.
+1. Each broker keeps its ID, ports and directories across its processes.
 2. If a broker fails to start the first time, the command ends. A broker that dies later is restarted: at
    once, or after growing delays if it soon dies again (RestartWaits).
 3. When a process's connection ends, its sessions end: the other brokers immediately consider the broker dead.

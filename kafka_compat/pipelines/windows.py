@@ -39,8 +39,8 @@ class WindowsJob:
     """Parameters of a windowed aggregation. `source` selects the records. Results and dead letters are
     written to two topics of one cluster.
 
-    If `target_servers` is None, it is the source cluster. `target_options` contains librdkafka properties.
-    With `create`, the topics are created if they are missing, and missing partitions are added.
+    If `target_servers` is None, the target is the source cluster. `target_options` contains librdkafka
+    properties. With `create`, missing topics are created and missing partitions added.
     """
 
     source: StreamJob

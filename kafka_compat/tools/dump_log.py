@@ -1,6 +1,6 @@
 """kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Index files are read as they are: corruption is shown, and an untrimmed index ends with preallocated zeros.
+Index files are not repaired: corruption is reported, and an untrimmed index ends with preallocated zeros.
 """
 
 from __future__ import annotations
