@@ -13,8 +13,9 @@ from tests.support.process import wait_until
 from tests.support.servers import ZooKeeper
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Brokers without tokens: of one module, because each lists the tokens that others left behind."""
     directory = tmp_path_factory.mktemp("delegation-tokens")
     with contextlib.ExitStack() as stack:
         zookeeper = ZooKeeper(directory / "zookeeper")
