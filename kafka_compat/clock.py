@@ -18,7 +18,7 @@ class Clock(Protocol):
         """Return the time of day in milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Return the milliseconds since an arbitrary moment. Setting the time of day has no effect."""
+        """Return the milliseconds since an arbitrary moment, unaffected by changes to the time of day."""
 
 
 class SystemClock:

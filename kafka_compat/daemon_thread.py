@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """Run the function in a daemon thread, which does not delay process exit, and return its result."""
+    """Return the result of a function, called in a daemon thread so that it cannot delay process exit."""
     return await _begin(function)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class HungUp(Exception):
-    """Raised to disconnect the client without a response, where Kafka closes the connection."""
+    """Raised to disconnect the client without a response, in cases where Kafka closes the connection."""
 
 
 class Cancelable(Protocol):
@@ -117,7 +117,7 @@ class Deferred:
                 work.cancel()
 
     def follow(self, other: Deferred) -> None:
-        """Complete this response when `other` is completed, and release later requests when `other` does."""
+        """Complete this response, and release later requests, at the same time as `other`."""
         if self.is_canceled:
             other.cancel()
             return

@@ -87,8 +87,8 @@ def config_message(error: KafkaError) -> str | None:
 
 @contextmanager
 def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
-    """Convert errors of the metadata store to KafkaError: a lost response or session is retriable, and the
-    message for a malformed node names the node.
+    """Convert errors of the metadata store to KafkaError. A lost response or session becomes a retriable
+    error. The message for a malformed node contains its path.
 
     The store may have executed the request. `expired` is the error code if this broker's session has expired,
     which also ends a controller's term.

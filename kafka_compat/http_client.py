@@ -92,7 +92,7 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """Send a request and return a trusted server's response. Blocks. Raises Unreachable if it fails."""
+    """Send a request to a trusted server, and return its response. Blocks. Raises Unreachable if it fails."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 

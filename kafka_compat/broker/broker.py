@@ -69,7 +69,7 @@ _STARTS_PER_COLLECTION = 8
 
 
 class Broker:
-    """One broker, which is standalone or a member of a cluster."""
+    """A broker, standalone or in a cluster."""
 
     services: BrokerServices
     """The services of request handlers. Set by `start`."""
@@ -127,8 +127,8 @@ class Broker:
         return self._running is not None
 
     async def start(self) -> None:
-        """Start serving. If another broker uses the same resources or a setting is invalid, nothing is
-        changed and StartupError is raised.
+        """Start serving. Raises StartupError, without changing anything, if another broker uses the same
+        resources or a setting is invalid.
         """
         try:
             self._running = await self._start(None)
@@ -378,9 +378,9 @@ class Broker:
         stop_log.over()
 
     async def suspend(self) -> Sockets:
-        """Drop the broker's state, as if the process were killed, except for its listening sockets, which
-        `resume` reuses. Clients are disconnected, and new connections wait. Raises StartupError if the broker
-        is not running.
+        """Drop the broker's state, as if the process were killed, but keep its listening sockets for
+        `resume`. Clients are disconnected, and new connections wait. Raises StartupError if the broker is not
+        running.
         """
         running, self._running = self._running, None
         if running is None:
@@ -450,7 +450,7 @@ class _Running(NamedTuple):
 
 
 def _is_watched(config: BrokerConfig) -> bool:
-    """Return whether the broker's metrics are exposed. Requests are timed only if they are."""
+    """Return whether the broker's metrics are exposed, so that it must time requests."""
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
@@ -463,7 +463,7 @@ class _StopLog:
         self._began_ms = self._step_began_ms = monotonic_ms()
 
     def done(self, step: str) -> None:
-        """Log that a step is complete. The next step begins."""
+        """Log that a step is complete, and begin to time the next step."""
         now_ms = self._monotonic_ms()
         log.info("Broker %d is stopping: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
         self._step_began_ms = now_ms
@@ -474,7 +474,7 @@ class _StopLog:
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """Return a server's limits for connections, memory and time."""
+    """Return the limits of a server: request size, connections, memory and timeouts."""
     return Limits(
         request_max_bytes=config.int("socket.request.max.bytes"),
         idle_max_ms=config.int("connections.max.idle.ms"),

@@ -93,7 +93,8 @@ class Entrances:
             self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
-        """Return the security settings for inter-broker connections. Raises StartupError if invalid."""
+        """Return the security of inter-broker connections. Raises StartupError if the settings are invalid.
+        """
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HostedCoordinators:
-    """The coordinators hosted by a broker. `Leaderships` reports gained and lost leadership."""
+    """The coordinators hosted by a broker. `Leaderships` notifies them of gained and lost leadership."""
 
     def __init__(
         self,

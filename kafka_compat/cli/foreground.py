@@ -25,7 +25,7 @@ log = logging.getLogger("kafka_compat")
 
 
 class Stop:
-    """A request to stop the broker. A second request also ends the wait for new leaders."""
+    """A request to stop the broker. A second signal also ends the wait for new leaders."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -47,7 +47,7 @@ class Stop:
 
 async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
     """Start the broker, create the topics in the settings, and serve until a stop is requested. Return the
-    exit code. With `hands_over`, leadership moves to other brokers, if any, before the stop. Raises
+    exit code. With `hands_over`, leadership moves to other brokers, if any, before shutdown. Raises
     StartupError if the broker cannot start.
     """
     failed = False
@@ -177,8 +177,8 @@ def ready_line(broker: Broker) -> str:
 
 
 def run_loop(serving: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine, and return its exit code. It runs on uvloop if that is installed (the `fast` extra),
-    to save a sixth of the CPU time of small requests, or else on asyncio's event loop.
+    """Run a coroutine, and return its exit code. If uvloop is installed (the `fast` extra), use its event
+    loop, which saves a sixth of the CPU time of small requests.
     """
     try:
         from uvloop import new_event_loop

@@ -149,7 +149,7 @@ class HttpServices:
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Start to serve HTTP requests and to push metrics. The brokers must be running. `tree` is the
+        """Start serving HTTP requests and pushing metrics. The brokers must be running. `tree` is the
         metadata store if no other process uses it.
         """
         from kafka_compat.metrics.scraper import Scraper

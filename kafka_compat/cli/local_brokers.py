@@ -104,8 +104,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
     """Find the first conflict between listeners that each use `count` consecutive ports, starting at their
-    first port (0: any free ports). Return the listener, the listener that already uses its port, and the
-    port, or None if there is no conflict.
+    first port (0: any free ports). Return (listener, listener that already uses the port, port), or None if
+    there is no conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:

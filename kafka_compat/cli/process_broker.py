@@ -28,7 +28,7 @@ with foreground.uncollected():
 
 
 class BrokerProcess:
-    """A broker's process, from the receipt of its settings to its exit code."""
+    """The process of one broker: it waits for its settings, serves, and returns an exit code."""
 
     def __init__(self) -> None:
         self._link: Link

@@ -51,7 +51,7 @@ class End(NamedTuple):
 
 
 class SupervisedBroker:
-    """A broker that keeps its ID, ports and directories across its processes.
+    """A broker whose ID, ports and directories survive restarts of its process.
 
     For each process, call `launch` and `instruct`, and then `end` to wait for its exit.
     """
@@ -111,7 +111,7 @@ class SupervisedBroker:
         return True
 
     async def end(self) -> End:
-        """Wait until the process has exited and all its messages have been received. Return how it ended."""
+        """Wait until the process has exited and its messages have been received. Return its exit status."""
         assert self._process is not None
         assert self._link is not None
         code = await self._process.wait()
@@ -154,7 +154,7 @@ CALM_S = 60.0
 
 
 class RestartWaits:
-    """Restart delays of one broker: 0 after the first exit, then FIRST_WAIT_S, doubled up to WAIT_S_MAX."""
+    """Restart delays of one broker: at first none, then FIRST_WAIT_S, doubling up to WAIT_S_MAX."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
@@ -206,7 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Run until all processes exit. Return the exit code. Raises StartupError if one cannot start."""
+        """Run until all processes exit. Return the exit code. Raises StartupError if brokers cannot start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
@@ -256,7 +256,7 @@ class Supervisor:
                 return 0
 
     async def _start_again(self, broker: SupervisedBroker, waits: RestartWaits, served_s: float) -> bool:
-        """Start another process after a delay. Return False if the command is stopping, otherwise True."""
+        """Start another process after a delay, and return True. Return False if the command is stopping."""
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"

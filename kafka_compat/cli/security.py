@@ -148,7 +148,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Write each file atomically. Only its owner can ever read it."""
+    """Write each file atomically, never readable by other users."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path

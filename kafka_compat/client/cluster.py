@@ -1,5 +1,5 @@
-"""The client of a whole cluster, for commands. For each request, it chooses a broker and the newest version
-that both support, and it retries until a broker responds.
+"""A client for a whole cluster, for commands. For each request, it chooses a broker, and the newest version
+that this client and the broker support. It retries until a broker responds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR
 
 
 class TimedOut(Exception):
-    """Raised if no broker responds within default.api.timeout.ms. The text is Kafka's admin client's."""
+    """Raised if no broker responds within default.api.timeout.ms. The text matches Kafka's admin client."""
 
 
 class Node(NamedTuple):

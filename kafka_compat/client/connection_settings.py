@@ -120,7 +120,7 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """Return the host for a socket call. ASCII names are bytes, which do not require Python's IDNA codec."""
+    """Return the host for a socket call. ASCII names are returned as bytes, to avoid Python's IDNA codec."""
     return host.encode() if host.isascii() else host
 
 

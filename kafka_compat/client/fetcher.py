@@ -240,7 +240,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Find new topics if due, and fetch records. Raises the errors of `Fetcher.poll`."""
+        """Look for new topics if due, and fetch records. Raises the errors of `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()

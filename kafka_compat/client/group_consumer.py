@@ -26,7 +26,7 @@ _AGAIN: Final = frozenset(
 
 
 class Membership:
-    """A group member's state at its coordinator, without I/O (KIP-62, KIP-394).
+    """State machine of a group member, without I/O (KIP-62, KIP-394).
 
         unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
@@ -154,7 +154,7 @@ def group_settings(given: Mapping[str, str]) -> GroupSettings:
 
 
 class GroupConsumer:
-    """A consumer in a group. It calls `topics()` for its subscription at each join."""
+    """A consumer in a group. At each join, it calls `topics()` to determine its subscription."""
 
     def __init__(
         self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]

@@ -179,7 +179,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """Return a group's committed offsets. Raises KafkaError if it fails, and the errors of `Cluster.ask`."""
+    """Return a group's committed offsets. Raises KafkaError on failure, and the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(

@@ -25,9 +25,9 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """Return, for each partition, the value from its leader's response, a KafkaError or TimedOut. `request`
-    builds the request's fields from the partitions of each topic. `results` parses the response. Raises the
-    errors of `Cluster.ask`.
+    """Return, for each partition, the value from its leader's response, or else a KafkaError or TimedOut.
+    `request` builds the request's fields from the partitions of each topic. `results` parses the response.
+    Raises the errors of `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -131,8 +131,8 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """Return an offset of each partition, for a time in milliseconds (the first record at or after it),
-    EARLIEST or LATEST. Retry while a partition has no leader. Raises KafkaError for permanent errors, and the
+    """Return one offset for each partition: EARLIEST, LATEST, or that of the first record at or after a time
+    in milliseconds. Retry while a partition has no leader. Raises KafkaError for permanent errors, and the
     errors of `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
@@ -141,8 +141,8 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """Return offsets like `list_offsets`, but with the KafkaError or TimedOut of partitions that failed.
-    Raises the errors of `Cluster.ask`.
+    """Return offsets like `list_offsets`, but return the KafkaError or TimedOut for each partition that
+    failed. Raises the errors of `Cluster.ask`.
     """
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

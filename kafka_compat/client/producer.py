@@ -288,7 +288,7 @@ class Producer:
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Repeat `ask` until its response has no transient error. Raises KafkaError for any other error."""
+        """Call `ask` until no transient error occurs. Raises KafkaError on other errors and on timeout."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
@@ -326,7 +326,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Request metadata for topics, which may create them. Return whether all topics are known."""
+        """Request metadata with topic creation allowed. Return whether all topics are known."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:

@@ -65,9 +65,9 @@ class ActiveProducer(NamedTuple):
 def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """List the transactions that have one of `producer_ids`, have been open for more than `duration_ms`, and
-    whose transactional IDs match the regular expression `pattern`. Raises KafkaError if a broker is too old
-    or fails, and the errors of `Cluster.ask`.
+    """List the transactions of `producer_ids` (empty: all) that have been open for more than `duration_ms`
+    and whose transactional IDs match the regular expression `pattern`. Raises KafkaError if a broker is too
+    old or fails, and the errors of `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -145,8 +145,8 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
-    """Abort the open transaction of a transactional ID by fencing its producer, like a new producer. Raises
-    KafkaError if the coordinator rejects the request, and the errors of `Cluster.ask`.
+    """Abort the open transaction of a transactional ID by fencing its producer, as a new producer would.
+    Raises KafkaError if the coordinator rejects the request, and the errors of `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(

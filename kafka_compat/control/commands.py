@@ -1,4 +1,4 @@
-"""Control API routes for compaction, retention, flushes, expired sessions, leader and ISR changes."""
+"""Control API routes for compaction, retention, flushes, expired sessions, and leader and ISR changes."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ _STATUS = {
 
 
 class Forks:
-    """Route that forks a topic. It responds when the fork can be used and survives a kill of the broker."""
+    """Route that forks a topic. It responds when clients can use the fork and a crash cannot lose it."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers

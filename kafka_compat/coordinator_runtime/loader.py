@@ -1,4 +1,4 @@
-"""Loading of a shard, which drops superseded records of the log before decoding any of them.
+"""Load a shard, and drop superseded records of its log before decoding any of them.
 
 A log that is not compacted yet contains many records per key. All but the last are superseded and skipped.
 The loaded state is the same as after replaying every record in order (see the rules in `runtime.py`).

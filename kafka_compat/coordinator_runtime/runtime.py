@@ -367,12 +367,12 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.tick(self.now()))
 
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
-        """Set the timer for the oldest append, unless it is already set. Appends are in order of time."""
+        """Set the timer for the oldest append, unless it is already set. Appends are queued in time order."""
         if shard.appends_alarm is None:
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
     def _report_timeouts(self, shard: Shard[M]) -> None:
-        """Report REQUEST_TIMED_OUT for appends that are not committed within `commit_timeout_ms`."""
+        """Report REQUEST_TIMED_OUT for appends that were not committed within `commit_timeout_ms`."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):

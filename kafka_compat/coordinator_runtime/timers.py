@@ -28,8 +28,8 @@ class Deadline:
 
 
 class Timers:
-    """Queue of deadlines, earliest first. Canceled deadlines stay queued until they are due, or until they
-    are more than half of a long queue, because each heartbeat replaces a deadline that was minutes away.
+    """Queue of deadlines, earliest first. Each heartbeat cancels a deadline that is minutes away; canceled
+    deadlines stay queued until they are due, or until they make up more than half of a long queue.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:

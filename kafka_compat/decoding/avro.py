@@ -1,4 +1,4 @@
-"""Decode Avro values with the fastavro package. No I/O, except for its import."""
+"""Decode Avro values with the fastavro package. No I/O, except to import the package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PRIMITIVE_BYTES: Final = {
 
 
 class AvroSchema:
-    """An Avro schema, which decodes values written with it."""
+    """An Avro schema that decodes the values written with it."""
 
     kind = "avro"
 

@@ -41,7 +41,7 @@ def is_readable(text: str) -> bool:
 
 
 def number_of(content: bytes, kind: str) -> str:
-    """Decode a number. Raises NotSo if the bytes do not have its size."""
+    """Decode a number. Raises NotSo if the number of bytes does not match the type."""
     packed = NUMBERS[kind]
     if len(content) != packed.size:
         raise NotSo(f"{len(content)} bytes, but a {kind} has {packed.size}")

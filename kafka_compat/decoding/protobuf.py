@@ -1,4 +1,4 @@
-"""Decode Protobuf values with the official package. No I/O, except for its import."""
+"""Decode Protobuf values with the official package. No I/O, except to import the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN: Final = "google/protobuf/"
 
 
 class ProtobufSchema:
-    """A Protobuf schema, which decodes values written with it."""
+    """A Protobuf schema that decodes the values written with it."""
 
     kind = "protobuf"
 
@@ -62,7 +62,7 @@ class ProtobufSchema:
         self._pool.Add(file)
 
     def read(self, content: bytes) -> str:
-        """Decode a value to Protobuf's JSON, with the file's field names. Raises NotSo if it is invalid."""
+        """Decode a value to Protobuf's JSON, with the schema's field names. Raises NotSo if it is invalid."""
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)

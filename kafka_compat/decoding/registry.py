@@ -1,4 +1,4 @@
-"""Client of a schema registry with Confluent's API. A lookup takes at most `PATIENCE_S`.
+"""Client of a schema registry with Confluent's API. A lookup takes at most `PATIENCE_S` seconds.
 
 Schemas never change, so they are cached forever. If a lookup fails, the reason is returned instead of the
 schema, and the ID is looked up again after `AGAIN_AFTER_S`. Until then, an unreachable registry is not

@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header. Return None if it is missing or has schema ID 0, as small integers would."""
+    """Split off the header. Return None if it is missing, or if schema ID 0 suggests a small integer."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")

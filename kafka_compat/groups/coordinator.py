@@ -221,7 +221,7 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return an error code, and the committed offsets for these partitions, or for all if None.
+        """Return an error code, and the committed offsets for these partitions (None: all partitions).
 
         With `require_stable`, a partition with a commit in progress gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
@@ -246,7 +246,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets. `respond` gets a single error code if the error concerns the whole group."""
+        """Delete offsets. `respond` is called with one error code if the error concerns the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)

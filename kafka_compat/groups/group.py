@@ -58,7 +58,7 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion whose tombstones are being written. If `whole_group` is true, it includes the group.
+    """A deletion whose tombstones are being written. If `whole_group` is true, the group is deleted too.
 
     `answer` is passed to `waiter` on success. A deletion of expired offsets has no waiter.
     """
@@ -283,7 +283,7 @@ class Group:
         return self.rebalance.timers.wake_at_ms
 
     def describe(self) -> GroupDescription:
-        """Return the group's description. Only a stable group includes subscriptions and assignments."""
+        """Return the group's description, with subscriptions and assignments only if the group is stable."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,

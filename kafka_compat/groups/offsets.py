@@ -74,7 +74,8 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Drop a transaction's pending offsets or, if `committed`, publish those without a later commit."""
+        """Discard a transaction's pending offsets or, if `committed`, publish those without a newer commit.
+        """
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)

@@ -60,7 +60,7 @@ class Guard:
     """Access rules for an HTTP listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
-        """Rules for `host`. With a `token`, clients must present the token, and may connect from anywhere."""
+        """Create the rules for `host`. With a `token`, clients must present it, and any Host is allowed."""
         self._host = host
         self._token = token
 
@@ -122,7 +122,7 @@ def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Return the host and port of an origin, as in the Host header, or None if the origin is opaque."""
+    """Return an origin's host and port in the format of the Host header, or None if the origin is opaque."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:

@@ -1,1 +1,1 @@
-"""Cluster metadata and settings on a broker: topics, leaders, naming and assignment, dynamic settings."""
+"""Cluster metadata and settings on a broker: topics, leaders, names, assignments, dynamic settings."""

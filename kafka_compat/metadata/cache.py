@@ -53,7 +53,7 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """Return a different topic whose metric names collide with those of this name, or None."""
+        """Return a different topic whose metric names collide with those of `name`, or None."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -125,7 +125,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Report the deletion of a topic that is not in the cache, because a crash interrupted this."""
+        """Report the deletion of an uncached topic, because a crash interrupted its deletion."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

@@ -23,7 +23,7 @@ async def names(store: MetadataStore) -> list[str]:
 
 
 async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """Return all settings of a resource, even if it does not exist. Raises KafkaError if it has no name."""
+    """Return all settings of a resource, even if it does not exist. Raises KafkaError if `name` is empty."""
     from kafka_compat.telemetry.resources import resource_settings
     from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
 

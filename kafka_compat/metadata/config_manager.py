@@ -98,7 +98,7 @@ class ConfigManager:
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """Return the settings in `keys`, or all if it is empty. Raises KafkaError for an unknown resource."""
+        """Return the settings in `keys` (None or empty: all). Raises KafkaError for an unknown resource."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -119,7 +119,7 @@ class ConfigManager:
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
     ) -> list[ConfigEntry]:
-        """Return the settings in `keys`, or all if it is empty, for a topic with these overrides."""
+        """Return the settings in `keys` (None or empty: all) for a topic with these overrides."""
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:

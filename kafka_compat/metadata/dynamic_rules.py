@@ -66,7 +66,7 @@ def refusal(error: ConfigError) -> str:
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Raise KafkaError if a thread count is less than 1, less than half the old one or more than double."""
+    """Raise KafkaError if a thread count is less than 1, or less than half or more than twice the old one."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None

@@ -51,7 +51,7 @@ class ConfigChange:
 
 
 class MetadataDelta:
-    """The difference between the metadata of `version` and of the previous version."""
+    """The changes from the previous metadata version to `version`."""
 
     __slots__ = (
         "broker_ids",

@@ -133,7 +133,7 @@ def replicas_for(
 
 
 def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
-    """Return each broker's rack. Raises KafkaError if there are too few brokers or only some racks."""
+    """Return each broker's rack. Raises KafkaError for too few brokers, or if only some have a rack."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -66,7 +66,7 @@ class Beans:
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Add an attribute of a quota's use by a client, or by the clients that share the quota."""
+        """Add an attribute of quota use, by a client or by all clients that share the quota."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
         self._add(series, help_text, Labels.of(labels), value)

@@ -109,7 +109,7 @@ class ClusterView:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """Return the partition if a broker of this process leads it, or else None."""
+        """Return the partition if a broker of this process leads it, otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
         # Prefer the latest leader epoch: an isolated broker may not know that another broker became leader.
         leading = [

@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Return the lags reported by leaders in other processes. Empty for a standalone broker."""
+    """Return the lags reported by leaders in other processes, or {} for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}

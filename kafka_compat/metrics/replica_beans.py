@@ -88,7 +88,7 @@ def throttled(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add the metrics of moves between log directories: the largest lag of a copy."""
+    """Add the metrics of moves between log directories, such as the largest lag of a copy."""
     max_lag = 0
     for each in brokers:
         logs = each.services.log_dirs.logs

@@ -32,7 +32,7 @@ class Scraper:
     """Scraper of this process's brokers. Each scrape reads their current state."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Create this on the event loop of started brokers. `pushed` contains the metrics from clients."""
+        """Create this object on the event loop of running brokers. `pushed` contains metrics from clients."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]

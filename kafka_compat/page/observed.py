@@ -94,7 +94,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Buffer of the latest log lines. Calls `refused` with host and reason for each denied operation."""
+    """Buffer of the latest log lines. For each denied operation, calls `refused` with host and reason."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()

@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the topics no longer continue the archive. `accept_loss` allows gaps."""
+    """Raise RecordsLost if the job cannot continue the archive. `accept_loss` allows gaps."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:

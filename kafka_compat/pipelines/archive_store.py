@@ -111,7 +111,7 @@ class ArchiveStore:
         return state
 
     def check(self) -> None:
-        """Raise NotStarted if the directory is neither empty nor an archive. Do not change the directory."""
+        """Raise NotStarted if the directory is neither empty nor an archive. Changes no files."""
         if self._marker.exists():
             if json.loads(self._marker.read_text()) != FORMAT:
                 raise NotStarted(
@@ -148,7 +148,7 @@ class ArchiveStore:
     def commit(
         self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
     ) -> ArchiveState:
-        """Check the staged and synced files of a batch over [start, end) of each partition, and publish them.
+        """Check that the staged, synced files of a batch fit [start, end) of each partition. Publish them.
 
         Raises RecordsLost if the batch does not continue the archive, or has duplicate or foreign offsets.
         """

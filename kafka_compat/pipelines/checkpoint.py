@@ -1,4 +1,4 @@
-"""Read Kafka offset ranges, which Spark fixes before a batch's first run, from Spark's checkpoint."""
+"""Read offset ranges from Spark's checkpoint. Spark stores a batch's range before it first runs the batch."""
 
 import json
 from pathlib import Path

@@ -15,7 +15,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The selected topics' IDs ("" if the cluster has none), earliest offsets, and latest (next) offsets."""
+    """The selected topics' IDs ("" if not supported), earliest offsets, and latest (next) offsets."""
 
     topic_ids: dict[str, str]
     earliest: Offsets

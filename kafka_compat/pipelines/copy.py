@@ -146,7 +146,7 @@ def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
 
 
 def _check(job: CopyJob, options: dict[str, str]) -> None:
-    """Raise NotStarted if the job would copy a topic to itself, or split a partition's rows."""
+    """Raise NotStarted if the job would copy a topic to itself, or split a partition into several tasks."""
     import re
 
     for name in _SPLITTING:

@@ -64,7 +64,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Return the path of a Java that can run Spark, from JAVA_HOME or PATH. Raises NotStarted without one."""
+    """Return the path of a Java that Spark supports, from JAVA_HOME or PATH. Raises NotStarted if none."""
     java = _java()
     try:
         said = subprocess.run(

@@ -172,7 +172,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Lock the file, waiting for an exiting writer. Closing the returned descriptor unlocks the file."""
+    """Lock the file, after a short wait for an earlier writer to exit. Closing the descriptor unlocks it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

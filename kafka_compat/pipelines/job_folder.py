@@ -38,7 +38,7 @@ class JobFolder:
         self._settings = json.loads(json.dumps(dict(settings)))
 
     def check(self) -> None:
-        """Raise NotStarted if the directory belongs to a different job or program. Do not change any file."""
+        """Raise NotStarted if the directory belongs to a different job or program. Changes no files."""
         if self._marker.exists():
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]

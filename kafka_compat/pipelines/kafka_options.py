@@ -57,7 +57,7 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """Return the options with the prefix `kafka.`, without the prefix, for Kafka's Java client."""
+    """Return the options that begin with `kafka.`, without this prefix, for Kafka's Java client."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }

@@ -158,7 +158,7 @@ class LagListener:
         self._committers.clear()
 
     def progressed(self, query: str, sources: Sequence[Any]) -> None:
-        """Commit the offsets of a finished batch. Sources have a `description` and an `endOffset` (JSON)."""
+        """Commit the offsets of a finished batch. A source has a `description` and an `endOffset` (JSON)."""
         import logging
 
         offsets: Offsets = {}

@@ -92,7 +92,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version. Keep the previous one, which may be in use. Delete others."""
+    """Link the committed version. Delete all others except the previous one, which may still be read."""
     last = folder.last()
     if last is None:
         return

@@ -58,7 +58,7 @@ class ReplayJob:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """An archive file, as described by its name."""
+    """An archive file and the metadata in its name."""
 
     path: str
     topic: str

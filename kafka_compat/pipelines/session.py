@@ -34,8 +34,8 @@ _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Settings for the Spark that runs a job. `jars` is a directory with the connector's four jars. If it is
-    None, Spark downloads the jars by their Maven coordinates.
+    """Settings of a job's Spark session. `jars` is a directory with the connector's four jars, or None to let
+    Spark download them by their Maven coordinates.
     """
 
     master: str = "local[*]"

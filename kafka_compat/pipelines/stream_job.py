@@ -263,7 +263,7 @@ def run_stream(
     committed: Callable[[], None] | None = None,
     look_at_target: LookAtTarget | None = None,
 ) -> StreamRun:
-    """Process the job's topics, starting at the end of the checkpoint. Raises PipelineError if this fails.
+    """Process the job's topics, starting where the checkpoint ends. Raises PipelineError if this fails.
 
     `process(spark, job_id)` is called once, and the returned function at least once for each uncommitted
     batch, always with the same offsets. `committed()` is called after each commit, unless a crash prevents

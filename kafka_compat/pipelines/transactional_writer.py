@@ -31,7 +31,7 @@ QUEUE_FULL_WAIT_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slices of a batch, as `ends` by topic and partition, and their target.
+    """The slices of a batch, one per partition, each up to its offset in `ends`, and their target.
 
     `properties` contains librdkafka properties for the target. `to_topic` None keeps the topics' names. With
     `same_cluster`, tokens can be stored under the source's topics, which exist in the target.

@@ -25,7 +25,7 @@ class Versions:
         return str(self._directory / name / table)
 
     def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
-        """Return columns of a version's table, which Arrow reads, because a Spark job would take longer."""
+        """Read columns of a version's table with Arrow, because a Spark job would take longer."""
         import pyarrow.dataset
 
         return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))

@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """A condition for one kind: its name is `name` (None: the default), or any name if `any_name` is true."""
+    """A condition on the name of one kind of entity: `name` (None: the default), or any with `any_name`."""
 
     kind: str
     name: str | None
@@ -152,7 +152,7 @@ async def _path_of(entity: Mapping[str, str | None]) -> str:
 
 
 def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
-    """Return a quota in the format in which Kafka stores it. Raises KafkaError if it is invalid."""
+    """Validate a quota, and format it as Kafka stores it. Raises KafkaError if the quota is invalid."""
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
     if known[key] is float:

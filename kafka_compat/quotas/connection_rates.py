@@ -31,7 +31,7 @@ class ConnectionRates:
         self._listener_max = listeners
 
     def limit_address(self, host: str | None, rate: int | None) -> None:
-        """Set the limit of an address, or of all others if `host` is None. A `rate` of None removes it."""
+        """Set the limit of an address (None: all other addresses). A `rate` of None removes the limit."""
         if host is None:
             self._default_max = UNLIMITED if rate is None else rate
         elif rate is None:

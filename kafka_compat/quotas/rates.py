@@ -82,7 +82,6 @@ class SampledRate:
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
-        """Return the samples within the measured period."""
         age_ms = self._windows.samples * self._windows.size_ms
         return [sample for sample in self._samples if now_ms - sample[1] < age_ms]
 

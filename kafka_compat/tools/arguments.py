@@ -83,7 +83,7 @@ def check_required(program: str, page: str, known: Mapping[str, Argument], found
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
-    """Return the name that equals the word or is the only one that begins with it, or None if none is."""
+    """Return the name that equals the word, or else the only name that begins with it, if any."""
     if word in names:
         return word
     found = [name for name in names if name.startswith(word)]

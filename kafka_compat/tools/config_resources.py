@@ -129,7 +129,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """Return a resource's overridden settings (all with `everything`). Raises Failure if a request fails."""
+    """Return the settings that a resource overrides (`everything`: all). Raises Failure if this fails."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)

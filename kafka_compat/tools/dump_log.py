@@ -264,7 +264,7 @@ def _offset_entries(path: str) -> list[tuple[int, int]]:
 def offset_index(
     path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool, message_bytes_max: int
 ) -> Iterator[str]:
-    """Yield an offset index's lines. Add mismatches to `found`. `sanity_only` may raise CorruptIndex."""
+    """Yield an offset index's lines. Add mismatches to `found`. Raises CorruptIndex with `sanity_only`."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     entries = _offset_entries(path)
@@ -304,7 +304,7 @@ def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) 
 
 
 def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
-    """Yield a time index's lines. Add mismatches to `found`. `sanity_only` may raise CorruptIndex."""
+    """Yield a time index's lines. Add mismatches to `found`. Raises CorruptIndex with `sanity_only`."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     content = Path(path).read_bytes()
@@ -336,7 +336,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if none contains it."""
+    """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if there is none."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes

@@ -155,7 +155,7 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
 
 
 def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
-    """Format a plan for the file for --execute. `folders` contains the known log directories of replicas."""
+    """Format a plan as the file for --execute. `folders` contains the known log directories of replicas."""
     known = folders or {}
     partitions = [
         {

@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state of the automaton. An accepted character leads to `target`. `free` is reached without one."""
+    """A state of the automaton. A character in `accepts` leads to `target`. `free` needs no character."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 

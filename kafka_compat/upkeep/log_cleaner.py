@@ -50,7 +50,7 @@ class LogCleaner:
         log_dirs: LogDirs,
         feed: MetadataFeed,
     ) -> None:
-        """`candidates` returns the partitions whose logs may be compacted. It may return others as well."""
+        """`candidates` returns the partitions whose logs may be compacted, and possibly other partitions."""
         self.loop = asyncio.get_running_loop()
         self._config = config
         self._clock = clock

@@ -207,7 +207,7 @@ class Maintenance:
         return self._each("retention", look, self._replicas)
 
     def _compacted(self) -> Iterable[Partition]:
-        """Return all partitions whose logs may be compacted."""
+        """Return all partitions whose logs may be compacted, and possibly other partitions."""
         if self._overrides.defaults.compact:
             return self._replicas
         topics = {*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS}

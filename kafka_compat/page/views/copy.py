@@ -37,7 +37,7 @@ _TIMEOUT_MS: Final = 30_000
 
 
 async def see(visit: Visit) -> Data:
-    """Return the fields of the form, and the latest copies in this process."""
+    """Return the fields of the form, and the most recent copies in this process."""
     topic = known_topic(visit)
     return {
         "name": topic.name,
@@ -137,9 +137,9 @@ _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PA
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
-    """Copy the records that read_committed consumers would now receive to a new topic, with the same
-    partitions, timestamps, headers and codecs. The new offsets have no gaps. `look` returns a Visit with the
-    current cluster and the same rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
+    """Copy to a new topic all records that read_committed consumers can read now, with the same partitions,
+    timestamps, headers and codecs. The new offsets have no gaps. `look` returns a Visit with the current
+    cluster and the same rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
