@@ -81,7 +81,7 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """Return an error's message, which is None only for an unexpected error without a message."""
+    """Return the error's message. Without one, return None for UNKNOWN_SERVER_ERROR, otherwise ""."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 

@@ -148,7 +148,7 @@ class LongWork:
             task.cancel()
 
     async def begin(self) -> Turn:
-        """Wait for the caller's first turn, which may be in a later pass of the loop."""
+        """Wait for the caller's first turn, possibly until a later iteration of the event loop."""
         await self._next_turn(waits=self._taken)
         return Turn(self)
 
@@ -172,7 +172,7 @@ class LongWork:
         self._loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Start a new pass: give the next turn to the work that has waited longest."""
+        """Give the next turn to the work that has waited longest, if any work is waiting."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

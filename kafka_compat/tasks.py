@@ -143,7 +143,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """Call `ask` for each item, at most `most` at a time. Return the results. A failure cancels the rest."""
+    """Call `ask` for all items, `most` at a time, and return the results. A failure cancels other calls."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

@@ -474,7 +474,6 @@ class _StopLog:
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """Return the limits of a server: request size, connections, memory and timeouts."""
     return Limits(
         request_max_bytes=config.int("socket.request.max.bytes"),
         idle_max_ms=config.int("connections.max.idle.ms"),

@@ -93,8 +93,7 @@ class Entrances:
             self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
-        """Return the security of inter-broker connections. Raises StartupError if the settings are invalid.
-        """
+        """Return the security of inter-broker connections. Raises StartupError if a setting is invalid."""
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(

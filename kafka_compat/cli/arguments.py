@@ -83,7 +83,7 @@ def port(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a number of brokers. Raises ArgumentTypeError if it is not at least 1."""
+    """Parse a number of brokers, at least 1. Raises ArgumentTypeError if the text is invalid."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a valid number of brokers; expected 1 or more")
     return int(text)

@@ -1,5 +1,5 @@
-"""A client for a whole cluster, for commands. For each request, it chooses a broker, and the newest version
-that this client and the broker support. It retries until a broker responds.
+"""Client for all brokers of a cluster, used by commands. For each request, it chooses a broker, and the
+newest version that this client and the broker support. It retries until a broker responds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR
 
 
 class TimedOut(Exception):
-    """Raised if no broker responds within default.api.timeout.ms. The text matches Kafka's admin client."""
+    """Raised if no broker responds within default.api.timeout.ms, with the text of Kafka's admin client."""
 
 
 class Node(NamedTuple):
@@ -47,7 +47,7 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """Format the node like Kafka's tools."""
+        """Format the node as Kafka's tools do."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 

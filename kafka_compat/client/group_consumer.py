@@ -90,7 +90,7 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """Assign contiguous partitions of each topic to each member, like Kafka's `range` assignor. `members`
+    """Assign contiguous partitions of each topic to each member, as Kafka's `range` assignor does. `members`
     maps member IDs to topics, and `counts` maps topics to numbers of partitions.
     """
     found: Assignment = {member: [] for member in members}
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """Assign the partitions of all topics to the members in turn, like Kafka's `roundrobin` assignor."""
+    """Assign the partitions of all topics to the members in turn, as in Kafka's `roundrobin` assignor."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0

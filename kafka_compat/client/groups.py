@@ -1,4 +1,4 @@
-"""List, describe and delete groups, and change their offsets, like Kafka's admin client."""
+"""List, describe and delete groups, and change their offsets, as Kafka's admin client does."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Pending:
-    """A batch waiting to be sent. `tags` contains the caller's tag of each record."""
+    """A batch waiting to be sent. `tags` contains the caller's tag for each record."""
 
     __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
 

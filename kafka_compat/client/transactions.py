@@ -1,4 +1,4 @@
-"""List, describe and abort transactions, like Kafka's admin client."""
+"""List, describe and abort transactions, as Kafka's admin client does."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 
 
 class PartitionCommands:
-    """Routes for the leader and ISR of a partition. They respond with both when the change is complete."""
+    """Routes for the leader and ISR of a partition. They respond with the new values after the change."""
 
     def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
         """`held` maps broker IDs to the partitions that the broker does not fetch."""

@@ -46,7 +46,7 @@ class TravellingClock:
 
 
 class _Timer:
-    """A call scheduled for `at_ms`, which is reached in real time or by advancing the clock."""
+    """A call scheduled for `at_ms`. It fires in real time, or when the clock is advanced."""
 
     __slots__ = ("_callback", "_handle", "at_ms")
 

@@ -40,7 +40,7 @@ Services = BrokerServices
 async def fork_topic(
     brokers: Sequence[Services], source: str, name: str, then: Callable[[], Awaitable[None]]
 ) -> TopicMetadata:
-    """Create the topic `name` with the contents of `source`: its records with offsets, times and leader
+    """Create the topic `name` with the contents of `source`: its records with offsets, timestamps and leader
     epochs, the producers' sequence numbers, aborted transactions, and settings. Open transactions of `source`
     are aborted in the fork, because no producer would end them.
 

@@ -378,7 +378,7 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """Return the group, or None and an error code, which is `missing` for an unknown group."""
+        """Return the group, or None and an error code (`missing` if the group is unknown)."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error

@@ -1,4 +1,4 @@
-"""Scrape of the brokers of this process: collect all metric families, for /metrics and OTLP pushes."""
+"""Scrape the brokers of this process: collect all metric families, for /metrics and OTLP pushes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute the new offsets of a group like kafka-consumer-groups --reset-offsets. No I/O.
+"""Compute the new offsets of a group, as kafka-consumer-groups --reset-offsets does. No I/O.
 
 As in Kafka, an offset out of range is replaced by the nearest valid offset, and a time after the last record
 selects the end of the partition.

@@ -1,5 +1,5 @@
-"""Job `audit`: compare record counts per topic, partition and hour between tiers, like LinkedIn's Kafka
-audit.
+"""Job `audit`: compare record counts per topic, partition and hour between tiers, as LinkedIn's Kafka audit
+does.
 
 A tier is a place that should contain the same records: a broker's topic, an archive, a mirror, or a
 producer's counts. All tiers are compared with the first. Each count includes a sum of hashes of keys and

@@ -94,7 +94,7 @@ def id_expression(by: str | None) -> str:
 
 
 def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
-    """Return `rows` without duplicates of each other and of remembered rows.
+    """Return `rows` without the rows that duplicate an earlier row or a remembered row.
 
     `rows` has the source's columns, id and at_ms. `remembered` has the columns id and at_ms.
     """

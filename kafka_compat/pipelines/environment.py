@@ -64,7 +64,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Return the path of a Java that Spark supports, from JAVA_HOME or PATH. Raises NotStarted if none."""
+    """Return the path to Java, from JAVA_HOME or PATH. Raises NotStarted if Spark does not support it."""
     java = _java()
     try:
         said = subprocess.run(

@@ -116,7 +116,7 @@ _POLL_S = 0.1
 
 
 class FolderLock:
-    """A lock on the file `directory`/_lock, which allows one job at a time. The file contains the process ID.
+    """A lock on the file `directory`/_lock, held by at most one job. The file contains the process ID.
 
     Spark's driver JVM holds this POSIX record lock, because the JVM may continue to write after Python has
     died, until it reaches the end of its standard input. The next job waits until the JVM exits.

@@ -122,7 +122,7 @@ class GroupCommitter:
 def show_lag(
     spark: Any, bootstrap_servers: str, *, group: str | None = None, **properties: str
 ) -> "LagListener":
-    """Commit the end offsets of every Kafka query of `spark` after each of its batches.
+    """After each batch of a Kafka query in the session `spark`, commit the end offsets of the batch.
 
     If `group` is None, each query's group is `spark-NAME`, with its `queryName` or ID. `properties` are
     librdkafka's, with `_` for `.` (security_protocol="SSL"). Failed commits are logged as warnings, and never

@@ -73,7 +73,7 @@ class Progress:
 
 
 def text_table(header: list[str], rows: list[list[str]]) -> str:
-    """Format a table like Kafka's tools, with right-aligned numbers."""
+    """Format a table in the style of Kafka's tools, with right-aligned numbers."""
     lines = [header, *rows]
     columns = [_aligned([line[i] for line in lines]) for i in range(len(header))]
     return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))

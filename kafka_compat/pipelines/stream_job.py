@@ -99,7 +99,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """Return the error to report to the user: the job's own, or one with Spark's innermost reason."""
+    """Return the error to report to the user: the job's own error, or an error with Spark's root cause."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure

@@ -1,4 +1,4 @@
-"""The latest plausible time in a batch, which determines the watermark. A record far ahead of the clock does
+"""The latest plausible time in a batch, as the basis of the watermark. A record far ahead of the clock does
 not make other records late.
 """
 

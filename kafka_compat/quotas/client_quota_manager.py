@@ -141,7 +141,7 @@ class Enforcement:
         return by_time
 
     def sent(self, ctx: Any, took_s: float) -> None:
-        """Record the time spent on encoding and sending a response, which counts toward later requests."""
+        """Count the time spent on encoding and sending a response toward the client's later requests."""
         request = ctx.request
         if self._request.quotas and request is not None and not _is_exempt(ctx, ctx.api_key, request):
             self._request.count(*_client(ctx), 100 * took_s, self._now_ms())

@@ -105,7 +105,6 @@ class ClientQuotas:
 
 
 def _entity_of(path: str) -> Entity:
-    """Return the entity for a path. The inverse of `_path_of`."""
     nodes = path.split("/")
     return {_KINDS[kind]: entity_name(name) for kind, name in zip(nodes[::2], nodes[1::2], strict=True)}
 

@@ -157,8 +157,8 @@ class TokenBucket:
 
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
-    """Return the time in ms without records after which a rate measured over `window_ms` falls to its limit.
-    It is 0 or less if the rate is within the limit.
+    """Return the time in ms until a rate measured over `window_ms` falls to its limit, if nothing else is
+    recorded. It is 0 or less if the rate is within the limit.
     """
     if rate <= bound:
         return 0

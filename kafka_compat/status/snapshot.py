@@ -125,7 +125,7 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Number of records in the partitions that report their offsets, or None if none does."""
+        """Number of records in the partitions that report their offsets, or None if no partition does."""
         return total(each.records for each in self.partitions)
 
     @property

@@ -59,8 +59,8 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """Create an unconnected cluster client, which is named `who` in logs. Raises WrongSettings if a setting
-    is invalid.
+    """Create an unconnected cluster client with the name `who` in logs. Raises WrongSettings if a setting is
+    invalid.
     """
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)

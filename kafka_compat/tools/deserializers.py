@@ -64,7 +64,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float) -> str:
-    """Format a number with the precision of a float like Java's Float.toString."""
+    """Format a number like Java's Float.toString, with the precision of a float."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if struct.pack(">f", float(text)) == struct.pack(">f", value):

@@ -39,13 +39,13 @@ def invalid_configuration(message: str) -> Failure:
 
 
 def executed(failure: Failure) -> Failure:
-    """Wrap a failure in an ExecutionException, like a background failure of Kafka's clients."""
+    """Wrap a failure in an ExecutionException, as Kafka's clients do with background failures."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """Convert KafkaErrors in the block to Failures, wrapped like background failures of Kafka's clients."""
+    """Convert KafkaErrors in the block to Failures, wrapped by `executed`."""
     from kafka_compat.errors import KafkaError
 
     try:
@@ -56,7 +56,7 @@ def in_background() -> Iterator[None]:
 
 def check(*results: Any, bare: bool = False) -> None:
     """Raise a Failure for the first error in these responses or parts of a response. Unless `bare` is set,
-    the Failure is wrapped like a background failure.
+    the Failure is wrapped by `executed`.
     """
     for result in results:
         if result.error_code:
@@ -73,7 +73,7 @@ def java_int(text: str) -> int:
 
 
 def report(failure: Failure) -> int:
-    """Print a command's final error on stderr, like many of Kafka's commands, and return the exit code."""
+    """Print a command's final error on stderr, as many of Kafka's commands do. Return the exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1
 

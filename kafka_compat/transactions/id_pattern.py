@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state of the automaton. A character in `accepts` leads to `target`. `free` needs no character."""
+    """A state of the automaton. Accepted characters lead to `target`; `free` is reached without one."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 

@@ -315,7 +315,7 @@ class Transaction:
         return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
 
     def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
-        """Abort the open transaction in an epoch of its own, which fences its producer."""
+        """Abort the open transaction, and fence its producer by incrementing the epoch."""
         epoch = self.status.producer_epoch
         if not self._epoch_fence_failed:
             epoch = min(epoch + 1, EPOCH_MAX)

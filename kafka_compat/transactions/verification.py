@@ -46,7 +46,7 @@ class Coordinators(Protocol):
 
 
 class LocalCoordinators:
-    """The coordinators on this broker, which are all coordinators of a standalone broker."""
+    """The coordinators on this broker. A standalone broker has no other coordinators."""
 
     def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
         self._coordinator = coordinator

@@ -248,7 +248,7 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log was closed, moved or truncated, possibly below the cleaned records."""
+        """Whether to discard the cleaning: the log was closed or truncated, or is being moved."""
         log = self.log
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 

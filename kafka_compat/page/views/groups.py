@@ -84,7 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """Return the groups of another broker, without groups that the console may not see."""
+    """Return the groups that another broker coordinates, except groups that the console may not see."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:

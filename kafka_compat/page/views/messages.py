@@ -1,4 +1,4 @@
-"""Web console pages for messages: search, one complete message, and download of its key or value."""
+"""Web console pages for messages: search, one complete message, and the download of a key or value."""
 
 from __future__ import annotations
 

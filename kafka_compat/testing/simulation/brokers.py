@@ -23,7 +23,7 @@ _DISK_S = (0.00002, 0.002)
 
 
 class SimulatedWorker:
-    """Simulated worker thread: runs jobs one at a time, in order, each after a delay chosen by the seed."""
+    """Simulated worker thread. It runs jobs in order, one by one, each after a delay chosen by the seed."""
 
     def __init__(self, chance: random.Random) -> None:
         self._loop = asyncio.get_running_loop()

@@ -70,7 +70,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether `main` returned."""
+        """Whether `main` returned normally."""
         return self.error is None
 
 
