@@ -450,7 +450,7 @@ class _Running(NamedTuple):
 
 
 def _is_watched(config: BrokerConfig) -> bool:
-    """Return whether the broker's metrics are exposed, so that it must time requests."""
+    """Return whether the broker exposes metrics, and must therefore time requests."""
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 

@@ -92,8 +92,8 @@ def prepare() -> None:
 
 
 def use_utf8() -> None:
-    """Restart the program with UTF-8 file names if it uses ASCII. LC_ALL=C causes this if Python's locale
-    coercion is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
+    """Restart the program with UTF-8 file names if Python would use ASCII. LC_ALL=C causes this if Python's
+    locale coercion is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
     """
     is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")
     if is_ascii and os.environ.get(_UTF8) != "1" and not sys.flags.ignore_environment:

@@ -75,7 +75,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Yield the findings at one address. A failed step ends them, except for failed permission checks."""
+        """Yield the findings at one address. Stop at the first failed step, unless it checks permissions."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),

@@ -43,7 +43,7 @@ def error_codes(answer: Any) -> Iterator[int]:
 
 
 def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
-    """Yield each partition in a response's topics, with its part of the response."""
+    """Yield each partition in a response's topics, with its entry in the response."""
     for topic in topics:
         for one in topic.partitions:
             yield (topic.name, one.partition_index), one

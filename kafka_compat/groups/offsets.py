@@ -74,7 +74,7 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Discard a transaction's pending offsets or, if `committed`, publish all that no commit replaced."""
+        """Discard a transaction's pending offsets or, if `committed`, publish those not yet superseded."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)

@@ -60,7 +60,7 @@ class Guard:
     """Access rules for an HTTP listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
-        """Create the rules for `host`. With a `token`, clients must present it, and any Host is allowed."""
+        """Create the rules for `host`. With a `token`, clients must send it, and may use any Host header."""
         self._host = host
         self._token = token
 

@@ -125,7 +125,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Report the deletion of an uncached topic, because a crash interrupted its deletion."""
+        """Report a deletion that a crash had interrupted. The topic is no longer in the cache."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

@@ -1,4 +1,4 @@
-"""Immutable metadata values for topics, partitions and brokers. A reader may keep them."""
+"""Immutable metadata values for topics, partitions and brokers. Readers may keep references to them."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class ArchiveStore:
     def commit(
         self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
     ) -> ArchiveState:
-        """Check that the staged, synced files of a batch fit [start, end) of each partition. Publish them.
+        """Check that a batch's staged, synced files fit [start, end) of each partition, and publish them.
 
         Raises RecordsLost if the batch does not continue the archive, or has duplicate or foreign offsets.
         """

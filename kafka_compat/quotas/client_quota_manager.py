@@ -186,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Return the resource that throttles the request, or None if `fetched` has already recorded it."""
+        """Return the resource that throttles the request, or None if `fetched` recorded the throttling."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 

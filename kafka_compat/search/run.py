@@ -1,4 +1,4 @@
-"""Run one request's part of a search, from its query to its results."""
+"""Execute one request of a search, from its query to its results."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class _Stream:
 
 
 class Search:
-    """One request's part of a search."""
+    """One request of a search."""
 
     def __init__(
         self,

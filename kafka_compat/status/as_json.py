@@ -31,7 +31,7 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
 
 
 def failure(text: str) -> dict[str, Any]:
-    """Return the JSON object for the case that no broker can be reached."""
+    """Return the JSON object that reports that no broker can be reached."""
     return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
 
 

@@ -264,7 +264,7 @@ def _offset_entries(path: str) -> list[tuple[int, int]]:
 def offset_index(
     path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool, message_bytes_max: int
 ) -> Iterator[str]:
-    """Yield an offset index's lines. Add mismatches to `found`. Raises CorruptIndex with `sanity_only`."""
+    """Yield an offset index's lines. Add mismatches to `found`. May raise CorruptIndex if `sanity_only`."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     entries = _offset_entries(path)
@@ -304,7 +304,7 @@ def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) 
 
 
 def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
-    """Yield a time index's lines. Add mismatches to `found`. Raises CorruptIndex with `sanity_only`."""
+    """Yield a time index's lines. Add mismatches to `found`. May raise CorruptIndex if `sanity_only`."""
     base_offset = base_offset_of(path)
     log = _log_of(path)
     content = Path(path).read_bytes()

@@ -343,7 +343,7 @@ class TransactionCoordinator:
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """Return the machine of an ID, and an error code. An unknown ID returns None and NONE."""
+        """Return the machine of an ID, and an error code. For an unknown ID, return None and NONE."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)

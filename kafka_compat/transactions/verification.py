@@ -1,5 +1,5 @@
 """Verification that records may be appended to a partition as part of a transaction (KIP-890), so that a late
-retry never opens a transaction that nothing ends.
+retry cannot open a transaction that never ends.
 
 The partition's leader asks the coordinator of the transactional ID whether the partition is in the
 transaction. For a producer of transaction.version 2, it asks the coordinator to add the partition. If a

@@ -336,7 +336,7 @@ class SimulatedSocket:
         return None if self._blocks else 0.0
 
     def setsockopt(self, *_: Any) -> None:
-        """Do nothing, because no option has an effect here."""
+        """Do nothing, because socket options have no effect in a simulation."""
 
     def getsockopt(self, level: int, option: int, *_: Any) -> int:
         if (level, option) != (socket.SOL_SOCKET, socket.SO_ERROR):
