@@ -92,14 +92,14 @@ class Deferred:
             released()
 
     def when_done(self, done: Callable[[Deferred], None]) -> None:
-        """Call `done` when the response is complete, or at once if it already is."""
+        """Call `done` when the response is complete, or immediately if it already is."""
         if self.is_done:
             done(self)
         else:
             self._on_done = done
 
     def when_released(self, released: Callable[[], None]) -> None:
-        """Call `released` when later requests may proceed, or at once if they already may."""
+        """Call `released` when later requests may proceed, or immediately if they already may."""
         if self.is_serial:
             self._on_release = released
         else:

@@ -1,4 +1,4 @@
-"""The temporary data directory of a broker, which is deleted when the broker or its parent process exits.
+"""The temporary data directory of a broker. It is deleted when the broker or its parent process exits.
 
 The broker holds a shared lock on the directory, and so does its parent process if it restarts the broker on
 the same data. An unlocked directory was left behind because both were killed at once. The same user's next

@@ -1,5 +1,5 @@
-"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped broker, with
-hard links instead of copied records.
+"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped broker, using
+hard links instead of copying records.
 """
 
 from __future__ import annotations

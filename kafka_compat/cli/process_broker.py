@@ -28,7 +28,7 @@ with foreground.uncollected():
 
 
 class BrokerProcess:
-    """The process of one broker: it waits for its settings, serves, and returns an exit code."""
+    """A broker in its own process: it waits for its settings, serves, and returns an exit code."""
 
     def __init__(self) -> None:
         self._link: Link

@@ -35,7 +35,7 @@ from kafka_compat.errors import StartupError
 
 
 class End(NamedTuple):
-    """The exit of a process: its exit code, or the negative signal number."""
+    """The exit of a process, with its exit code, or its signal number as a negative code."""
 
     code: int
     refusal: str | None

@@ -106,7 +106,7 @@ class Fetcher:
         return found
 
     def take(self) -> Consumed | None:
-        """Return the next buffered record, or None if the buffer is empty."""
+        """Return the next record from the buffer, or None if the buffer is empty."""
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:

@@ -1,4 +1,4 @@
-"""A single-threaded consumer group member. It joins, assigns, sends heartbeats, commits and fetches."""
+"""A single-threaded member of a consumer group: joins, assignments, heartbeats, commits and fetches."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Listed(NamedTuple):
 
 class Member(NamedTuple):
     """A member and its assigned partitions. `instance_id` is "" for a dynamic member. Only KIP-848 groups
-    report `epoch`, the target assignment `target`, and whether the member itself uses that protocol
+    report `epoch`, the target assignment `target`, and whether the member itself uses the KIP-848 protocol
     (`is_upgraded`).
     """
 

@@ -16,7 +16,7 @@ State = dict[str, Any]
 
 
 class EventLog:
-    """The events that occurred since the last reset while a test advanced the time.
+    """Events, since the last reset, that occurred while a test advanced the time.
 
     The direct effects of requests are omitted, so that the same client actions result in the same events. If
     the clock is stopped in between, the times of the events are identical to the millisecond.

@@ -121,7 +121,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveResult:
-    """An error code for the request, and one for each member in it, in the order of the request."""
+    """An error code for a LeaveGroup request, and one for each member in it, in the request's order."""
 
     error: ErrorCode
     members: tuple[tuple[Leaving, ErrorCode], ...] = ()

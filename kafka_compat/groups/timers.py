@@ -57,7 +57,7 @@ class Timers:
         return due
 
     def take(self, timer: Timer, now_ms: int) -> bool:
-        """Remove a due timer. Return False if acting on an earlier timer has canceled or moved this one."""
+        """Remove a due timer. Return False if the action of an earlier timer has canceled or moved it."""
         deadline_ms = self._deadlines_ms.get(timer)
         if deadline_ms is None or deadline_ms > now_ms:
             return False

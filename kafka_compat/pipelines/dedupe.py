@@ -79,7 +79,7 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """Return an SQL expression for a record's id, over the source's columns.
+    """Return an SQL expression for a record's ID, over the source's columns.
 
     `by` is key, value, header:NAME, or another SQL expression. None means key and value together; both may be
     null. Records whose id is null have no duplicates.

@@ -257,7 +257,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns, with increasing absolute offsets. `headers` has the connector's format."""
+    """Records as columns, with increasing absolute offsets. `headers` is in the connector's format."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)

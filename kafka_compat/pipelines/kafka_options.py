@@ -109,8 +109,8 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_names(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Convert librdkafka's connection and authentication properties to the Java client's. Return None if the
-    Java client has no equivalent.
+    """Convert librdkafka's connection and authentication properties to the Java client's. Return None if a
+    property has no equivalent.
     """
     protocol = properties.get("security.protocol", "plaintext").upper()
     result = {

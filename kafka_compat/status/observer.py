@@ -73,7 +73,7 @@ class Observer:
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
-        """Take a snapshot. Raises Unreachable if no broker responds, and WrongSettings on wrong settings."""
+        """Take a snapshot. Raises WrongSettings on invalid settings, or Unreachable if no broker responds."""
         self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()

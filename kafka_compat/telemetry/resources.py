@@ -22,7 +22,7 @@ def _path(name: str) -> str:
 
 
 async def resource_names(store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-    """Return the sorted names of all resources. The next change calls `watch`. Raises MetadataStoreError."""
+    """Return the sorted names of all resources, and watch for changes. Raises MetadataStoreError."""
     try:
         if watch is not None:
             await store.get(znodes.CLIENT_METRICS, watch)

@@ -378,7 +378,7 @@ class KafkaCluster(KafkaBroker):
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """`brokers` is the number of brokers. The other parameters are as in KafkaBroker."""
+        """`brokers` is the number of brokers. For the other parameters, see KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
         super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)

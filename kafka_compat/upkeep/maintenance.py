@@ -118,7 +118,7 @@ class Maintenance:
         tasks.spawn("maintenance", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
-        """Stop the work that runs outside the background task."""
+        """Stop all work outside the background task."""
         self._garbage.stop()
         if self.cleaner is not None:
             self.cleaner.stop()

@@ -236,7 +236,7 @@ async def known_group(visit: Visit) -> GroupSeen:
 
 
 async def see_one(visit: Visit) -> Data:
-    """Return one group, as reported by its coordinator and the leaders of its partitions."""
+    """Return one group, with data from its coordinator and from the leaders of its partitions."""
     group, remote, ages = await asyncio.gather(
         known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
