@@ -495,7 +495,6 @@ def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
 
 
 def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
-    """Apply the current settings for connection limits."""
     name = "max.connection.creation.rate"
     rate, by_listener = config.int(name), _by_listener(config, name)
     if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:
