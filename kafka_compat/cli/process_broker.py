@@ -115,8 +115,8 @@ def main() -> int:
     except OSError:
         print("only `kafka-compat serve --processes N` can start this", file=sys.stderr)
         return EXIT_REFUSED
-    # Replace standard input, because child processes must not keep the connection open after this process
-    # exits.
+    # Replace standard input: otherwise, child processes would inherit the connection to the supervisor, and
+    # keep it open after this process exits.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

@@ -44,7 +44,7 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Kafka can default to -1 (no limit), because the JVM limits its heap.
+    # Limit this by default. Kafka's default is -1 (no limit), because the JVM limits its heap.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 

@@ -88,7 +88,7 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: respond to an unknown version in version 0, so that the client can choose a known
+                # Respond to an unknown version with version 0 (KIP-511): the client then chooses a known
                 # version.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)

@@ -306,7 +306,7 @@ class _CleanedSegment:
         for suffix, content in indexes.items():
             filesystem.write_file(self._path(suffix), content)
             filesystem.sync_file(self._path(suffix))
-        # Retention and the expiry of legacy tombstones rely on this time, so a cleaning must not change it.
+        # Keep the modification time, because retention and the expiry of legacy tombstones rely on it.
         filesystem.set_modified_ms(self._path(LOG_SUFFIX), modified_ms)
         self._file.sync()
         return self._size_bytes
