@@ -20,7 +20,7 @@ file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that
 min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that must be uncompacted before the log is compacted again.
 cleanup.policy list delete medium works one-of:compact,delete # How old records are removed. delete: by age and size. compact: by key. Both may be set.
 unclean.leader.election.enable boolean false medium works # Whether a replica that lacks records may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
-min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer replicas, these writes fail with NOT_ENOUGH_REPLICAS.
+min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer in-sync replicas, these writes fail with NOT_ENOUGH_REPLICAS.
 compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.
 compression.gzip.level int -1 medium stored -1|[1,...,9]
 compression.lz4.level int 9 medium stored [1,...,17]
