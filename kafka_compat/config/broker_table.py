@@ -1,8 +1,8 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
-cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule
-for values, and after ` # ` the documentation. Rules: `[low,...,high]` bounds, either of which may be missing;
+cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
+(optional), and documentation (after ` # `). Rules: `[low,...,high]` bounds, either of which may be missing;
 `-1|[...]` bounds or -1; `one-of:`; `any-case:`; `version` (a metadata version such as 3.9-IV0); `non-empty`.
 The default `null` means no default, and `""` the empty string.
 
@@ -282,7 +282,7 @@ ssl.client.auth string none medium per-broker listener one-of:required,requested
 ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that map the subject of a client certificate to a user name. DEFAULT: the whole distinguished name.
 ssl.allow.dn.changes boolean false low read-only listener # Whether a replacement certificate may have a different distinguished name. false: such a certificate is rejected.
 ssl.allow.san.changes boolean false low read-only listener # Whether a replacement certificate may lack host names that the old certificate contains. false: such a certificate is rejected.
-ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty. TLSv1.2: only this version. TLSv1.3: both versions.
+ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions allowed if ssl.enabled.protocols is empty. TLSv1.2: only TLS 1.2. TLSv1.3: TLS 1.2 and 1.3.
 ssl.provider string null medium per-broker unneeded
 ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # Allowed TLS versions: TLSv1.2, TLSv1.3 or both.
 ssl.keystore.type string JKS medium per-broker listener # Format of the key store: JKS, PKCS12, JCEKS or PEM.
@@ -324,8 +324,8 @@ sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum tota
 sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
-sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL at which the broker obtains its own tokens, for connections to other brokers.
-sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), which is used to verify tokens.
+sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL from which the broker requests its own tokens for connections to other brokers.
+sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which the broker verifies tokens.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that the broker waits between retries of a download of the key set.

@@ -153,7 +153,7 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Set the timer only for an earlier deadline: most requests are heartbeats and set none.
+            # Set the timer only for an earlier deadline: most requests are heartbeats, which rarely set one.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)

@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Escape the character, because Python reserves doubled characters for future use.
+            # Escape the character, because Python reserves doubled `|`, `~` and `&` for future use.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 
