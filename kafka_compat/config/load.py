@@ -123,7 +123,7 @@ def settings_from_java_options(options: str) -> dict[str, str]:
     try:
         words = shlex.split(options)
     except ValueError:
-        # Ignore an unmatched quotation mark: a shell would have rejected it before starting Kafka.
+        # If a quotation mark is unmatched, split at spaces. A shell would not have started Kafka.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")

@@ -133,7 +133,7 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # Skip a sample without a value, such as one with OTLP's flag for a series that ended.
+            # Skip a sample without a value. OTLP marks the end of a series with such a sample.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)

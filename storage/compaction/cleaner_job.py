@@ -177,7 +177,7 @@ class _Cleaning:
                         keys, offsets = [], []
             if not found.put(keys, offsets):
                 return found
-            # Cover the whole segment, because offsets between two segments may already be missing.
+            # Advance to the end of the segment, because offsets before the next segment may be missing.
             found.latest_offset = segment.end_offset - 1
             keys, offsets = [], []
         return found
