@@ -24,7 +24,7 @@ def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
-    # The loop may have been closed before the function returned. Drop the result in this case.
+    # Drop the result if the loop was closed before the function returned.
     with contextlib.suppress(RuntimeError):
         try:
             result = function()

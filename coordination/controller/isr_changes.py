@@ -36,7 +36,7 @@ def alter_partitions(
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
     for partition in conflicts:
-        # A write without a response may already have set the requested state.
+        # A write whose response was lost may already have set the requested state.
         decided = _decide(context, request.broker_id, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided

@@ -145,7 +145,7 @@ class Partitions:
                 batch.leader_and_isr(state.isr, partition, state, is_new=True)
             if long:
                 yield PAUSE
-        # Keep an existing state, which an earlier controller or an attempt without a response has written.
+        # Keep an existing state: an earlier controller, or a write whose response was lost, created it.
         led = set(written)
         for partition in conflicts:
             found = context.states.get(partition)

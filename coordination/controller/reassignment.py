@@ -79,7 +79,7 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            # Check the targets here, because a client other than the legacy tool may have written the node.
+            # Check the targets here, because any client of the metadata store may have written the node.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"Could not reassign {partition} to {list(target)}: {outcome.error.name}")

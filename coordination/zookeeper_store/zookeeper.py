@@ -183,7 +183,7 @@ class ZooKeeperMetadataStore(StoreSession):
             finally:
                 self._answered(asked_s)
         for index, answer in enumerate(answers):
-            # Skip the operations before the failed one, which ZooKeeper reports as rolled back.
+            # Skip operations that ZooKeeper reports as rolled back: they precede the failed operation.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
                 raise stores.TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]

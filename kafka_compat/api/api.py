@@ -55,7 +55,7 @@ class Requests:
         """Count the current request as timed, and select the next request to time."""
         self._left -= 1
         if self._left == 0:
-            # In a burst, the rate is not known yet. Time few requests during the rest of the second.
+            # This second's samples are used up. Time few requests until `pace` adapts the interval.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 
@@ -150,8 +150,8 @@ class Api:
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """Encode a long response as the parts of a frame. Call this in the codec's thread."""
-        # A count may be lost if the event loop counts a response of this API at the same time. This is
-        # acceptable.
+        # Without a lock, a count may be lost if the event loop counts another response at the same time. This
+        # is acceptable.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

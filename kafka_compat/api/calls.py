@@ -131,7 +131,7 @@ class Calls:
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # The quota needs the size that the request would have in a frame.
+        # Encode the request, because the quota counts the size that it would have in a frame.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)

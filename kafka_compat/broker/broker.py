@@ -173,8 +173,8 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # The objects loaded at startup are permanent and rarely part of a cycle. With very many partitions,
-        # the collector would take longer to examine them repeatedly than loading takes.
+        # Disable garbage collection: the objects loaded at startup are permanent and rarely part of a cycle.
+        # With very many partitions, examining them repeatedly would take longer than loading them.
         gc.collect()
         gc.disable()
         try:
@@ -393,7 +393,7 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # The parts of a broker are in reference cycles and were frozen. The next start collects them.
+            # Unfreeze the objects of earlier runs, so that the next start collects their reference cycles.
             gc.unfreeze()
         return sockets
 

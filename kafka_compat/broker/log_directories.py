@@ -52,7 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     paths = ", ".join(log_dirs.directories)
     _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # The settings lack broker.id: use the ID of the broker that owns the directories.
+        # broker.id is not configured: use the ID of the broker that owns the directories.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 

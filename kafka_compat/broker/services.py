@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# Time in milliseconds after its last use during which a fetch session is not evicted for a new one.
+# A fetch session may be evicted after this time in milliseconds without use or since its creation.
 FETCH_SESSION_EVICTION_MS = 120_000
 
 

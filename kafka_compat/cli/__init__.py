@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kafka_compat.tools import registry
 
-#: Maps each subcommand to its module, with `add_parser(subparsers)` and `run(args) -> exit code`.
+#: Maps each subcommand to its module, which defines `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "serve": "kafka_compat.cli.serve",
     "doctor": "kafka_compat.cli.doctor",
@@ -82,7 +82,7 @@ def prepare() -> None:
             try:
                 os.fstat(number)
             except OSError:
-                # The file gets this descriptor, because all lower descriptors are open.
+                # The file gets descriptor `number`, because all lower descriptors are open.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     except ConfigFileError as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
-    # With TLS, only check that the listener accepts connections.
+    # Prefer a listener without TLS: with TLS, the check only opens a connection.
     listener = next(
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
     )

@@ -54,7 +54,7 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
             (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
         )
     if not config.str("zookeeper.connect"):
-        # Lower the replication factors, because no further broker will join.
+        # Lower the replication factors, because no other brokers will join.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
     return settings
 

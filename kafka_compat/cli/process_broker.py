@@ -65,7 +65,7 @@ class BrokerProcess:
                     http.serve([broker])
                 self._link.send([READY, listening, url or ""])
 
-            # Without ZooKeeper, all brokers stop together, so none can take over leadership.
+            # Without ZooKeeper, all brokers stop together, so no broker can take over leadership.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
         except StartupError as error:
             self._link.send([REFUSED, str(error)])
@@ -115,8 +115,8 @@ def main() -> int:
     except OSError:
         print("only `kafka-compat serve --processes N` can start this", file=sys.stderr)
         return EXIT_REFUSED
-    # Replace standard input, because child processes must not keep the connection open after this process
-    # exits.
+    # Replace standard input: otherwise, child processes would inherit the connection to the supervisor, and
+    # keep it open after this process exits.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

@@ -126,8 +126,8 @@ class SupervisedBroker:
             case [str(kind), list(listening), str(http_url)] if kind == READY:
                 self._ready_s = asyncio.get_running_loop().time()
                 self.listening = [(name, host, port) for name, host, port in listening]
-                # Clients expect the broker at the same ports after a restart. The hosts stay as configured,
-                # since a wildcard covers more than one address.
+                # Reuse the ports, because clients expect the broker there after a restart. Keep the
+                # configured hosts, because a wildcard covers more than one address.
                 ports = {name: port for name, _, port in self.listening}
                 self._settings["listeners"] = listeners_text(
                     (name, host, ports[name]) for name, host in self._hosts
@@ -191,8 +191,7 @@ class Supervisor:
         """Prepare the brokers. Raises StartupError if a setting is invalid."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
-            # Set the rack so that replicas are spread over machines, because several machines may share a
-            # ZooKeeper.
+            # Set the rack: if several machines share a ZooKeeper, replicas are then spread over the machines.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
                 each.static[LISTENER] = http_listener
@@ -225,7 +224,7 @@ class Supervisor:
         for index, broker in enumerate(self._brokers):
             broker.instruct(self._store, () if index else self._config.create_topics)
         if self._stopping.is_set():
-            # Repeat the order, because the signal may have arrived before the process existed.
+            # Repeat the stop order, because the signal may have arrived before the processes existed.
             for broker in self._brokers:
                 broker.tell_to_stop()
         codes: list[int] = await asyncio.gather(*(self._keep(broker) for broker in self._brokers))

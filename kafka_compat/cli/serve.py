@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # Drop a file's advertised addresses, because they contain the file's port.
+            # Clear the advertised addresses in the properties file, because they contain its port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)

@@ -150,7 +150,7 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
 
 
 def _watched(observer: Observer, args: argparse.Namespace) -> int:
-    # Handle SIGTERM like Ctrl-C, to restore the terminal.
+    # Handle SIGTERM like Ctrl-C, so that the terminal is restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if args.json:

@@ -128,7 +128,7 @@ class Fetcher:
             self._learn()
         share_ms = int(min(self._settings.max_wait_ms, wait_s * 1000) / max(len(leaders), 1))
         for node_id, topics in leaders.items():
-            # Do not wait if records are buffered: brokers without data must not delay them.
+            # If records are buffered, do not wait: brokers without data would delay these records.
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:

@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: Errors that are retried in addition to PASSING.
+#: Errors after which a batch is sent again: those in PASSING, and the following.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -306,7 +306,7 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            # Retry, because a cluster that has just started cannot assign IDs yet.
+            # Retry, because a cluster that has just started cannot assign producer IDs yet.
             answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)

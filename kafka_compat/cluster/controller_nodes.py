@@ -421,7 +421,7 @@ class ControllerNodes:
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
         while True:
-            with suppress(stores.NoNode):  # Another client has since deleted a node.
+            with suppress(stores.NoNode):  # Another client deleted a node after the check.
                 await self._delete(
                     [node for node in last if await self._store.exists(node)], epoch_znode_version
                 )

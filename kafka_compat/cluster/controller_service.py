@@ -138,7 +138,7 @@ class ControllerService:
         try:
             await term.run()
         finally:
-            # The next request starts another term.
+            # Forget the term, so that the next request starts a new one.
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
@@ -206,8 +206,8 @@ class ControllerService:
         except stores.NoNode:
             return
         if stat.ephemeral_owner == store.session_id:
-            # The response to this broker's election was lost. No other broker can have been elected since, so
-            # the current epoch is this broker's epoch.
+            # The response to the write that elected this broker was lost. No other broker can have been
+            # elected since, so the current epoch is this broker's epoch.
             await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
         try:

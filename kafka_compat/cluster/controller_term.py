@@ -107,7 +107,7 @@ class ControllerTerm:
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
-                # The state machine has not handled this queued request and will not reply.
+                # Cancel a request that is still queued, because the state machine will not reply to it.
                 waiting.cancel()
             await self._channels.close()
 
@@ -249,7 +249,7 @@ class ControllerTerm:
             elif isinstance(topic, MalformedNode):
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
-                # Assign an ID to a topic that was created before Kafka 2.8 or by the legacy tool (KIP-516).
+                # Assign an ID to a topic created before Kafka 2.8 or by a ZooKeeper client (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
@@ -292,7 +292,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # A malformed node has been repaired. The deletion of the topic may have been requested before.
+        # A malformed node has been repaired. The deletion of the topic may already have been requested.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 

@@ -84,7 +84,7 @@ class Enrolment:
     def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
         if state is SessionState.EXPIRED and not self.is_leaving:
             log.warning("The metadata session expired; registering broker %d again", self._info.broker_id)
-            # If a registration is in progress, it detects the expiry itself.
+            # Do not start a second registration: the current one detects the expiry itself.
             if not self._reentering:
                 self._reentering = True
                 self._tasks.spawn("registering the broker again", self._reenter, OnFailure.RESTART)

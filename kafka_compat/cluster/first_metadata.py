@@ -23,5 +23,5 @@ class FirstMetadata:
         if has_topics or not self.expects_topics:
             self.received.set()
         else:
-            # Topics may never arrive, for example if all are being deleted or are malformed.
+            # Limit the wait: topics may never arrive, for example if all of them are malformed.
             asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.received.set)

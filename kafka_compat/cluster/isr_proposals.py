@@ -88,7 +88,7 @@ class IsrProposals:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        # Wait for other proposals of the same iteration of the event loop, to send them together.
+        # Wait for other proposals in this iteration of the event loop, to send them in one request.
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting, []

@@ -116,7 +116,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # Do not report KAFKA_STORAGE_ERROR, because the log directory is online.
+                # KAFKA_STORAGE_ERROR would take the only replica offline, but its log directory is online.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:

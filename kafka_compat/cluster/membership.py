@@ -312,7 +312,7 @@ class Membership:
         if self._tasks is None:
             return
         if self._peering is None:
-            # Do not wait for the controller, because no other replica can become leader.
+            # A standalone broker need not wait for a controller: no other replica can become leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
 
@@ -322,7 +322,7 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # The journal may be on the failed disk. In this case, the next startup detects the failure.
+            # If the journal is on the failed disk, the next startup detects the failure.
             log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- snapshots

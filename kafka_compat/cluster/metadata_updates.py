@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache requires all partitions from 0. Add missing partitions without a leader.
+    # Add missing partitions, without a leader: the cache requires all partition numbers from 0.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)

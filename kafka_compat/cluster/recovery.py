@@ -68,12 +68,12 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Announce leadership after all topics are known: a coordinator that loads its partition completes
-        # decided transactions, and skips markers for unknown topics, which it treats as deleted.
+        # Announce leadership only when all topics are known. A coordinator that completes decided
+        # transactions treats unknown topics as deleted, and skips their markers.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deletions after groups are loaded, so that offsets of the deleted topics are removed.
+            # Report deletions after groups are loaded, to remove their offsets for the deleted topics.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -135,7 +135,7 @@ class Recovery:
             try:
                 data, stat = await self._store.get(path)
             except stores.NoNode:
-                # The broker was killed while it created the topic. Create the missing state.
+                # The broker was killed while it was creating the topic. Create the missing state.
                 created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
@@ -233,7 +233,7 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # The journal may be on the failed disk. In this case, the next startup detects the failure.
+                # If the journal is on the failed disk, the next startup detects the failure.
                 log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- logs unknown to the store

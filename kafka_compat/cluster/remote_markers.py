@@ -124,7 +124,7 @@ class ClusterMarkerWriter:
             log.error("Invalid WriteTxnMarkers response from broker %d: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
-            # Catch all errors: without a response, a partition would keep its transaction open indefinitely.
+            # Catch all errors: an unhandled error would leave transactions open indefinitely.
             log.exception("WriteTxnMarkers request to broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)

@@ -107,7 +107,7 @@ class RemotePartitions:
         """Return records that begin with the batch that contains `offset`, or with the next batch. They are
         empty if there is no such batch. Return None if the partition is unknown or `offset` is out of range.
         """
-        # The first batch is returned whole, however large (KIP-74).
+        # Request one byte: the first batch is returned whole, however large it is (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)
         return None if found is None else found.records
 

@@ -114,7 +114,7 @@ class Topics:
         with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
-            # Do not wait, because the controller ignores the topic.
+            # Do not wait, because the controller ignores a malformed topic.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
@@ -168,7 +168,7 @@ class Topics:
     ) -> TopicMetadata:
         async with self.lock:
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # Read the store: the metadata may not contain a colliding topic of the same request yet.
+                # Also check the store: the metadata may lack a colliding topic of the same request.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(
@@ -229,7 +229,7 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # Retry if the settings were deleted with an earlier topic, or another client wrote settings.
+                # Retry if the settings were deleted with an earlier topic, or were written by another client.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
@@ -323,7 +323,7 @@ class Topics:
             async with asyncio.timeout(_REMOVED_WITHIN_S):
                 seen = asyncio.Event()
                 while True:
-                    # Use `get` rather than `exists`, which would set a watch for the next topic of this name.
+                    # Do not use `exists`, because it would set a watch for the next topic with this name.
                     await self._store.get(znodes.topic_path(name), lambda _: seen.set())
                     await seen.wait()
                     seen.clear()

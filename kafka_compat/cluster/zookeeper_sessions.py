@@ -88,7 +88,7 @@ def _login(config: BrokerConfig) -> DigestLogin | None:
     except OSError as error:
         raise ConfigError(name, value, f"the file cannot be read: {error.strerror or error}") from error
     if not modules:
-        # Ignore a file without this section, because it may exist for other programs.
+        # Ignore a file without this section: the file may be intended for other programs.
         return None
     if not config.bool(_ENABLE):
         reason = f"a login for ZooKeeper is configured in {where}"

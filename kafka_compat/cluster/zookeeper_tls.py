@@ -135,7 +135,7 @@ def _verifies(config: BrokerConfig) -> bool:
     name = "zookeeper.ssl.endpoint.identification.algorithm"
     given = (config.str(name) or "").strip()
     if given.lower() not in ("", "https", "false"):
-        # Reject other values, which in Kafka disable hostname verification.
+        # Reject other values, because in Kafka they disable host name verification.
         expected = "expected HTTPS, or no value to disable hostname verification"
         raise ConfigError(name, given, "unknown algorithm", expected)
     return given.lower() == "https"

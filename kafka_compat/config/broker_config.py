@@ -32,8 +32,8 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings for the same value in different units, in order of precedence. If any of them is set dynamically,
-#: it overrides all others: a dynamic log.retention.hours takes precedence over a static log.retention.ms.
+#: Settings for the same value in different units, in order of precedence. A dynamic setting overrides all
+#: static ones of its group: for example, a dynamic log.retention.hours overrides a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -56,10 +56,10 @@ _KRAFT_NAMES = frozenset(
 )
 
 
-#: Settings of Kafka's AclAuthorizer, which can use a separate ZooKeeper ensemble.
+#: Prefix of the settings that connect Kafka's AclAuthorizer to a separate ZooKeeper ensemble.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
-#: Settings introduced after Kafka 3.9, which are not in the table.
+#: Prefixes of settings introduced after Kafka 3.9. These settings are not in the table.
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
 
@@ -269,8 +269,8 @@ class BrokerConfig(TypedValues):
         values changed. If a setting or a combination is invalid, raises ConfigError and changes nothing.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # Return early in the most frequent case at startup: comparing values takes longer than reading
-            # them.
+            # Return early in the most frequent case at startup: comparing all values would be slower than
+            # reading them.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

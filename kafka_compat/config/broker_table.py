@@ -1,8 +1,8 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
-cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule
-for values, and after ` # ` the documentation. Rules: `[low,...,high]` bounds, either of which may be missing;
+cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
+(optional), and documentation (after ` # `). Rules: `[low,...,high]` bounds, either of which may be missing;
 `-1|[...]` bounds or -1; `one-of:`; `any-case:`; `version` (a metadata version such as 3.9-IV0); `non-empty`.
 The default `null` means no default, and `""` the empty string.
 
@@ -59,7 +59,7 @@ zookeeper.ssl.truststore.type string null medium read-only works # Format of the
 zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper if zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
 zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the version in zookeeper.ssl.protocol.
 zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for ZooKeeper, by Java's or OpenSSL's names. Unset: the defaults of OpenSSL.
-zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # Verification of host names in ZooKeeper's certificate. HTTPS: it must contain the host name in zookeeper.connect. Empty: host names are not verified.
+zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # Verification of host names in ZooKeeper's certificate. HTTPS: the certificate must contain the host name in zookeeper.connect. Empty: host names are not verified.
 zookeeper.ssl.crl.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with revocation lists. Not supported: true aborts startup.
 zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with OCSP. Not supported: true aborts startup.
 broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains an ID from ZooKeeper. false: such a broker does not start.
@@ -83,7 +83,7 @@ compression.type string producer high cluster-wide works one-of:uncompressed,zst
 compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
 compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
 compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
-max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, idle or smaller sessions are evicted, or clients fetch without a session.
+max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, a new session replaces an idle or smaller session; if there is none, the client fetches without a session.
 fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in bytes of a fetch response. The first batch is returned even if it is larger.
 max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response. Clients request further partitions with a cursor.
 unstable.api.versions.enable boolean false high internal stored
@@ -91,7 +91,7 @@ unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
 process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works # Synonym of broker.id, which is its name in KRaft mode.
+node.id int -1 high read-only works # Synonym of broker.id; the name of the setting in KRaft mode.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only stored
 broker.session.timeout.ms int 9000 medium read-only stored
@@ -127,14 +127,14 @@ queued.max.request.bytes long -1 medium read-only works # Maximum memory in byte
 num.network.threads int 3 high cluster-wide unneeded [1,...]
 controller.socket.timeout.ms int 30000 medium read-only works # Timeout of requests between the controller and a broker, in milliseconds.
 default.replication.factor int 1 medium read-only works # Replication factor of topics that are created without one, including auto-created topics.
-replica.lag.time.max.ms long 30000 high read-only works # Maximum time in milliseconds that an in-sync replica may lag behind the end of the leader's log. Then it is removed from the in-sync replicas.
+replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds after which a replica that lags behind the end of the leader's log is removed from the in-sync replicas.
 replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds that a follower waits for a response from its leader before it reconnects.
 replica.socket.receive.buffer.bytes int 65536 high read-only stored
-replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Maximum number of bytes for each partition in a follower's fetch request. The first batch is returned even if it is larger.
+replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Maximum size in bytes of the records of one partition in the response to a follower's fetch request. The first batch is returned even if it is larger.
 replica.fetch.wait.max.ms int 500 high read-only works # Maximum time in milliseconds that the leader waits for replica.fetch.min.bytes before it responds to a follower.
 replica.fetch.backoff.ms int 1000 medium read-only works [0,...] # Time in milliseconds that a follower waits before it retries a failed fetch of a partition.
-replica.fetch.min.bytes int 1 high read-only works # Minimum number of bytes that the leader collects before it responds to a follower. The default 1 means that it responds as soon as a record arrives.
-replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Maximum number of bytes for all partitions in a follower's fetch request. The first batch is returned even if it is larger.
+replica.fetch.min.bytes int 1 high read-only works # Minimum number of bytes that the leader collects before it responds to a follower. 1: the leader responds as soon as a record arrives.
+replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Maximum size in bytes of the response to a follower's fetch request. The first batch is returned even if it is larger.
 num.replica.fetchers int 1 high cluster-wide works # Number of connections that a follower opens to each leader broker to fetch in parallel.
 replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works # Interval in milliseconds at which the high watermarks are written to disk.
 fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
@@ -148,7 +148,7 @@ unclean.leader.election.enable boolean false high cluster-wide works
 security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL # Security protocol of the listener for traffic between brokers. Not allowed together with inter.broker.listener.name.
 inter.broker.protocol.version string 3.9-IV0 medium read-only stored version
 inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener selected by security.inter.broker.protocol if that is set, otherwise the first listener.
-replica.selector.class string null medium read-only works # Class that selects the replica from which consumers fetch. org.apache.kafka.common.replica.RackAwareReplicaSelector: a replica in their rack. Unset: the leader.
+replica.selector.class string null medium read-only works # Class that selects the replica from which consumers fetch. org.apache.kafka.common.replica.RackAwareReplicaSelector: a replica in the consumer's rack. Unset: the leader.
 group.min.session.timeout.ms int 6000 medium read-only works # Minimum session timeout of a group member, in milliseconds. Members with a shorter timeout are rejected.
 group.max.session.timeout.ms int 1800000 medium read-only works # Maximum session timeout of a group member, in milliseconds. Members with a longer timeout are rejected.
 group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that the coordinator waits for more members after the first member joins an empty group. Use 0 in tests.
@@ -206,7 +206,7 @@ log.retention.ms long null high cluster-wide works # Time in milliseconds that r
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
 log.retention.bytes long -1 high cluster-wide works
-log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention deletes.
+log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention must delete.
 log.cleanup.policy list delete medium cluster-wide works one-of:compact,delete
 log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
@@ -247,7 +247,7 @@ producer.id.expiration.ms int 86400000 low cluster-wide works [1,...] # Time in 
 producer.id.expiration.check.interval.ms int 600000 low internal works [1,...] # Interval in milliseconds between checks for expired producer IDs.
 transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time in milliseconds that a transactional ID is kept after its last transaction.
 transaction.max.timeout.ms int 900000 high read-only works [1,...] # Maximum transaction timeout of a producer, in milliseconds; longer timeouts are rejected.
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds between checks for timed-out transactions, which the broker aborts.
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds at which the coordinator aborts timed-out transactions.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional IDs.
 controller.quorum.voters list "" high read-only stored
 controller.quorum.bootstrap.servers list "" high read-only stored
@@ -268,11 +268,11 @@ telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum compressed
 quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for client quotas are measured. More samples make the rates smoother.
 replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
-controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the controller_mutation_rate quota is measured.
-quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of client quotas.
-replication.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the replication rate.
+controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate for controller_mutation_rate quotas is measured.
+quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rates for client quotas.
+replication.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rate of throttled replication.
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
-controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of controller_mutation_rate.
+controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rate for controller_mutation_rate quotas.
 client.quota.callback.class class null low read-only stored
 connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
 sasl.server.max.receive.size int 524288 medium read-only works # Maximum size of a request from an unauthenticated client, in bytes.
@@ -282,7 +282,7 @@ ssl.client.auth string none medium per-broker listener one-of:required,requested
 ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that map the subject of a client certificate to a user name. DEFAULT: the whole distinguished name.
 ssl.allow.dn.changes boolean false low read-only listener # Whether a replacement certificate may have a different distinguished name. false: such a certificate is rejected.
 ssl.allow.san.changes boolean false low read-only listener # Whether a replacement certificate may lack host names that the old certificate contains. false: such a certificate is rejected.
-ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty. TLSv1.2: only this version. TLSv1.3: both versions.
+ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions allowed if ssl.enabled.protocols is empty. TLSv1.2: only TLS 1.2. TLSv1.3: TLS 1.2 and 1.3.
 ssl.provider string null medium per-broker unneeded
 ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # Allowed TLS versions: TLSv1.2, TLSv1.3 or both.
 ssl.keystore.type string JKS medium per-broker listener # Format of the key store: JKS, PKCS12, JCEKS or PEM.
@@ -292,7 +292,7 @@ ssl.key.password password null medium per-broker listener # Password of the priv
 ssl.keystore.key password null medium per-broker listener # Private key as PEM text, an alternative to ssl.keystore.location. Requires ssl.keystore.type=PEM.
 ssl.keystore.certificate.chain password null medium per-broker listener # Certificate chain as PEM text, for the private key in ssl.keystore.key.
 ssl.truststore.type string JKS medium per-broker listener # Format of the trust store: JKS, PKCS12, JCEKS or PEM.
-ssl.truststore.location string null medium per-broker listener # File with the trusted certificate authorities. If this and ssl.truststore.certificates are unset: the authorities of the operating system.
+ssl.truststore.location string null medium per-broker listener # File with the trusted certificate authorities. If neither this nor ssl.truststore.certificates is set, the operating system's authorities are trusted.
 ssl.truststore.password password null medium per-broker listener # Password of the trust store. Do not set it for PEM.
 ssl.truststore.certificates password null medium per-broker listener # Trusted certificate authorities as PEM text, an alternative to ssl.truststore.location. Requires ssl.truststore.type=PEM.
 ssl.keymanager.algorithm string SunX509 medium per-broker unneeded
@@ -303,9 +303,9 @@ ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # Kafka's class that verifies OAUTHBEARER tokens. Set it for the listener and mechanism. Other classes are rejected.
-sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / and @, in the default realm only.
-sasl.jaas.config password null medium per-broker listener # Users and logins in JAAS format. Set it for each listener and mechanism, as in listener.name.NAME.plain.sasl.jaas.config.
+sasl.server.callback.handler.class class null medium read-only listener # Kafka's class that verifies OAUTHBEARER tokens; other classes are rejected. Set it for each listener and mechanism.
+sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / or @, for principals in the default realm only.
+sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, such as listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
 sasl.login.callback.handler.class class null medium read-only listener # Kafka's class that obtains the brokers' own OAUTHBEARER tokens. Other classes are rejected.
@@ -320,15 +320,15 @@ sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Mini
 sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum time in seconds between the replacement of a token and its expiry.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a token request. Then the login fails.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that the broker waits between retries of a token request before the login fails.
 sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
-sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL at which the broker obtains its own tokens, for connections to other brokers.
-sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), which is used to verify tokens.
+sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL from which the broker requests its own tokens for connections to other brokers.
+sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which the broker verifies tokens.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds between the retries of a download of the key set.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that the broker waits between retries of a download of the key set.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
 sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
@@ -336,7 +336,7 @@ delegation.token.master.key password null medium read-only works # Former name o
 delegation.token.secret.key password null medium read-only works # Secret key that signs delegation tokens. It must be the same on all brokers. Unset: delegation tokens are disabled.
 delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime of a delegation token in milliseconds, including renewals.
 delegation.token.expiry.time.ms long 86400000 medium read-only works [1,...] # Time in milliseconds after which a delegation token expires unless it is renewed.
-delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired delegation tokens, which the broker deletes.
+delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds at which the controller deletes expired delegation tokens.
 password.encoder.secret password null medium read-only stored
 password.encoder.old.secret password null medium read-only stored
 password.encoder.keyfactory.algorithm string null low read-only stored

@@ -261,7 +261,7 @@ class TypedValues:
 
     def int(self, name: builtins.str) -> builtins.int:
         """Return the value of an integer setting (type short, int or long)."""
-        # Avoid calling `get`, because every fetch reads such a setting.
+        # Call `get` only if the value is not stored yet, because every fetch reads integer settings.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:

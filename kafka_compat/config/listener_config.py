@@ -7,7 +7,7 @@ from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys,
 
 PREFIX = "listener.name."
 
-# The name of a listener, optionally followed by a SASL mechanism, as in listener.name.inside.plain.sasl.X.
+# A setting of one listener, and optionally of one SASL mechanism, such as listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
 
 

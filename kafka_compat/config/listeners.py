@@ -67,7 +67,7 @@ def check_bound(listeners: Iterable[Listener], text: str) -> None:
         if listener.name in names:
             raise ConfigError("listeners", text, "Each listener must have a different name", _EXPECTED)
         twin = ports.get(listener.port) if listener.port else None
-        # KIP-797: one IPv4 address and one IPv6 address may have the same port.
+        # An IPv4 address and an IPv6 address may have the same port (KIP-797).
         if twin and (":" in twin.host) == (":" in listener.host):
             raise ConfigError("listeners", text, "Each listener must have a different port", _EXPECTED)
         names.add(listener.name)

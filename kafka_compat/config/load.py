@@ -123,7 +123,7 @@ def settings_from_java_options(options: str) -> dict[str, str]:
     try:
         words = shlex.split(options)
     except ValueError:
-        # Ignore an unmatched quotation mark: a shell would have rejected it before starting Kafka.
+        # If a quotation mark is unmatched, split at spaces. A shell would not have started Kafka.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")
@@ -160,7 +160,7 @@ def load(
         for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
-            # Show neither of the two values, because they may be passwords.
+            # Name only the settings: their values may be passwords.
             if in_utf8 is None:
                 ambiguous.pop(name, None)
             else:
@@ -178,7 +178,7 @@ def load(
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
-            # Ignore JVM properties for settings that have a value, as in Kafka.
+            # As in Kafka, a JVM property does not override a setting that has a value.
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"

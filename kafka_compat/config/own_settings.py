@@ -44,16 +44,16 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Kafka can default to -1 (no limit), because the JVM limits its heap.
+    # Limit this by default. Kafka's default is -1 (no limit), because the JVM limits its heap.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 
 OWN_TABLE = f"""
-kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are created at the first startup of the cluster. The same content is imported only once. Unset: no credentials are created.
+kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are created at the first startup of the cluster. A file with the same content is imported only once. Unset: no credentials are created.
 kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record in a produced batch is validated. false: only the batch header and the checksum are validated.
 kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Set it on all brokers.
 kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds between the first and the last byte of a request. The broker closes the connections of slower clients.
-kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size of the responses waiting to be sent, in bytes. Above the limit, clients that do not read are not served; above twice the limit, they are disconnected.
+kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size in bytes of responses waiting to be sent. Above the limit, the broker does not serve clients that have unread responses; above twice the limit, it disconnects them.
 kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. With --processes N: the first of N ports, one for each broker. Unset: no listener.
 kafka.compat.http.token password null medium read-only works # Bearer token that HTTP requests must contain. Unset: no token is required, and the listener may bind only to loopback addresses.
 kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...] # Maximum number of time series stored from metrics that clients push. A single client may use up to a tenth of this limit.
@@ -64,15 +64,15 @@ kafka.compat.otlp.interval.ms long 60000 low read-only works [100,...] # Interva
 kafka.compat.control.enable boolean false medium read-only works # Whether the HTTP listener serves the control API for tests (docs/testing.md). Do not enable it in production.
 kafka.compat.http.page.enable boolean false medium read-only works # Whether the HTTP listener serves the web console.
 kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works # Principal whose permissions the authorizer checks for requests from the web console.
-kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the web console can change topics, groups and settings. false: it is read-only.
+kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the web console can change topics, groups and settings. false: the web console is read-only.
 kafka.compat.schema.registry.url string null medium read-only works # URL of the schema registry that the web console uses to decode records, such as http://127.0.0.1:8081. Unset: no registry is used.
 kafka.compat.schema.registry.basic.auth.user.info password null medium read-only works # User name and password for the schema registry, as USER:PASSWORD. Unset: requests are not authenticated.
 kafka.compat.log.level string null medium read-only works log-levels # Log level of all loggers, or of individual loggers, such as INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
 kafka.compat.log.format string text medium read-only works one-of:text,json # Format of log lines: text or json.
 kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...] # Duration in milliseconds above which a request is logged as slow. -1: no requests are logged.
 kafka.compat.sasl.jaas.file string null medium read-only works # JAAS file whose KafkaServer section applies to listeners without a sasl.jaas.config. Unset: no file is read.
-kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works # Login to ZooKeeper with DIGEST-MD5, in the format of sasl.jaas.config. Unset: the login in kafka.compat.zookeeper.sasl.jaas.file, if that is set.
-kafka.compat.zookeeper.sasl.jaas.file string null medium read-only works # JAAS file with the login to ZooKeeper. If this and kafka.compat.zookeeper.sasl.jaas.config are unset: the broker does not log in.
-kafka.compat.zookeeper.sasl.jaas.section string Client low read-only works # Section of the JAAS file that contains the login to ZooKeeper.
-kafka.compat.zookeeper.sasl.enable boolean true low read-only works # Whether the broker logs in to ZooKeeper if a login is configured. false: it never logs in.
+kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works # Credentials for ZooKeeper (DIGEST-MD5), in the format of sasl.jaas.config. Unset: the credentials in kafka.compat.zookeeper.sasl.jaas.file, if that is set.
+kafka.compat.zookeeper.sasl.jaas.file string null medium read-only works # JAAS file with the credentials for ZooKeeper. If neither this nor kafka.compat.zookeeper.sasl.jaas.config is set, the broker does not log in.
+kafka.compat.zookeeper.sasl.jaas.section string Client low read-only works # Section of the JAAS file that contains the credentials for ZooKeeper.
+kafka.compat.zookeeper.sasl.enable boolean true low read-only works # Whether the broker logs in to ZooKeeper if credentials are configured. false: it never logs in.
 """  # noqa: E501

@@ -37,7 +37,7 @@ _TYPES = {
     "password": 9,
 }
 
-#: Groups of settings in order of precedence. Each setting provides the value if those before it are unset.
+#: Groups of settings for one value, in order of precedence: the first one that is set provides the value.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 

@@ -3,11 +3,11 @@ update mode.
 """
 
 TOPIC_TABLE = """
-segment.bytes int 1073741824 medium works [14,...] # Size of a segment, in bytes, at which it is closed and a new segment is created.
+segment.bytes int 1073741824 medium works [14,...] # Size in bytes at which a segment is closed and a new segment is created.
 segment.ms long 604800000 medium works [1,...] # Time in milliseconds after which a segment is closed even if it is not full.
 segment.jitter.ms long 0 medium works [0,...] # Maximum random time in milliseconds that is subtracted from segment.ms. The default is no jitter.
 segment.index.bytes int 10485760 medium works [4,...] # Maximum size of the index of a segment, in bytes. When the index is full, the segment is closed.
-flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: after each request. By default, the operating system decides.
+flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: the log is flushed after each request. By default, the operating system decides.
 flush.ms long 9223372036854775807 medium works [0,...] # Time in milliseconds after which a record is flushed to disk (fsync). By default, the operating system decides.
 retention.bytes long -1 medium works # Maximum size of a partition, in bytes. Above this limit, its oldest segments are deleted. -1: no limit.
 retention.ms long 604800000 medium works [-1,...] # Time in milliseconds that records are kept. -1: no limit.
@@ -20,7 +20,7 @@ file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that
 min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that must be uncompacted before the log is compacted again.
 cleanup.policy list delete medium works one-of:compact,delete # How old records are removed. delete: by age and size. compact: by key. Both may be set.
 unclean.leader.election.enable boolean false medium works # Whether a replica that lacks records may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
-min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer replicas, these writes fail with NOT_ENOUGH_REPLICAS.
+min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer in-sync replicas, these writes fail with NOT_ENOUGH_REPLICAS.
 compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.
 compression.gzip.level int -1 medium stored -1|[1,...,9]
 compression.lz4.level int 9 medium stored [1,...,17]
@@ -29,8 +29,8 @@ preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.
 message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds for both message.timestamp.before.max.ms and message.timestamp.after.max.ms, used if they are unset.
-message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; other records are rejected. Default: no limit.
-message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; other records are rejected. Default: no limit.
+message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; records with earlier timestamps are rejected. The default is no limit.
+message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
 leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose leaders apply leader.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
 follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose followers apply follower.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
 message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: these consumers receive UNSUPPORTED_VERSION.

@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Kafka's tools show the base sequence. Use the same value for commits as Kafka's brokers.
+            # Use the same base sequence for commits as Kafka's brokers, because Kafka's tools show it.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )
@@ -113,8 +113,8 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = iter(records_of(batch))
             if header.is_control:
                 marker = next(records, None)
-                # If the marker is missing, nothing is left to apply: compaction removes a marker after all
-                # records of its transaction.
+                # If the marker is missing, nothing is left to apply: compaction removes all records of a
+                # transaction before its marker.
                 if marker is not None:
                     committed = control_record_type(marker) is ControlRecordType.COMMIT
                     yield ReplayedBatch(offset, producer_id, committed, [])

@@ -159,7 +159,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
     """Return the most likely format, and the text in that format."""
     try:
-        # Omit an incomplete last character, which truncated content may have.
+        # Omit an incomplete last character: the content may have been cut within a character.
         text = _beginning_of(content) if is_cut else text_of(content)
     except (NotSo, UnicodeDecodeError):
         text = None
@@ -170,7 +170,7 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
             except NotSo:
                 pass
         return "text", text
-    # Try only Kafka's integer serializers, because floating-point numbers cannot be recognized.
+    # Try only the formats of integer serializers: floating-point numbers cannot be recognized.
     for kind in ("integer", "long"):
         if len(content) == NUMBERS[kind].size:
             return kind, number_of(content, kind)

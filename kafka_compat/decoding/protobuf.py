@@ -39,7 +39,7 @@ class ProtobufSchema:
                     self._add_own(imported)
                 self._pool.Add(file)
             self._file = self._pool.FindFileByName(_NAME)
-            # Keep the names in the order of the file, because descriptors do not preserve it.
+            # Keep the names in the order of the file, because descriptors do not preserve this order.
             self._messages = [each.name for each in file.message_type]
         except (binascii.Error, UnicodeError):
             raise NotSo("the registry does not return it as a serialized descriptor") from None
@@ -76,7 +76,7 @@ class ProtobufSchema:
                 message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
             )
         except Exception:
-            # Show the text format: some values have no JSON form, such as an Any of an unknown message.
+            # Show the text format, because some values have no JSON form, such as an Any of an unknown type.
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 

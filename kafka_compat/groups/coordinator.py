@@ -139,7 +139,7 @@ class GroupCoordinator:
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # The rebalance may have been lost with the last coordinator. Clients rejoin after this error.
+            # Make clients rejoin: the rebalance may have been lost with the previous coordinator.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
@@ -153,7 +153,7 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Most requests are heartbeats, which rarely bring a deadline nearer: leave the timer unchanged.
+            # Set the timer only for an earlier deadline: most requests are heartbeats, which rarely set one.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)

@@ -158,7 +158,7 @@ class Group:
         if deleted:
             self._write_tombstones(deleted, waiter, answer)
         else:
-            # Keep the group, even if it is empty and waits for its first member.
+            # Keep the group, even if it is empty and is waiting for its first member.
             self._outbox.respond(waiter, answer)
         return out
 

@@ -80,7 +80,7 @@ class Joining:
 
     def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
         if request.group_instance_id is not None:
-            # Reject the request as Kafka does. No client sends it: static members get no ID in advance.
+            # Reject the request, as Kafka does. Clients do not send it: static members get no ID in advance.
             self._rebalance.refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._rebalance.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # Older clients would assign again as leader. The response names the previous ID to prevent this.
+            # Name the previous ID as leader, to keep an older client that is leader from assigning again.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )

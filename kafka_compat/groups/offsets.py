@@ -55,7 +55,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # Loading may replay a newer record before an older one whose key has a different version.
+            # Loading may replay a newer record before an older record whose key has a different version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(

@@ -23,7 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # Create the topic here, because FindCoordinator, which also creates it, is sent only later.
+        # Create the topic here: FindCoordinator also creates it, but clients send that request later.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

@@ -49,7 +49,7 @@ def _binding(item: AclCreation) -> Binding:
         or entry.operation is Operation.ANY
         or entry.permission is Permission.ANY
     ):
-        # Kafka also fails every ACL in the request with this message.
+        # As in Kafka, every ACL in the request fails with this message.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH are valid in filters only")
     return Binding(pattern, entry)
 

@@ -73,7 +73,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
-        # Start creating several topics at once, because the controller of a cluster creates them together.
+        # Create several topics concurrently, because a cluster's controller handles them together.
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()
@@ -106,8 +106,8 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Check this before any other error, as in Kafka: kafkajs sends counts of -1 to detect existing
-        # topics.
+        # Check this before any other error, as in Kafka: kafkajs sends partition counts of -1 to detect
+        # existing topics.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

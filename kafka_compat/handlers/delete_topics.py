@@ -82,7 +82,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
 
     response = DeleteTopicsResponse()
     for first in range(0, len(wanted), TOPICS_AT_ONCE):
-        # Start several deletions at once, because the controller of a cluster carries them out together.
+        # Delete several topics concurrently, because a cluster's controller handles them together.
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()

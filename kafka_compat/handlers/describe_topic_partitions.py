@@ -83,7 +83,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        # The message definition allows null here, but Java clients fail on null.
+        # Send an empty list: the message definition allows null, but Java clients fail on it.
         eligible_leader_replicas=[],
         last_known_elr=[],
         offline_replicas=cache.offline_replicas(partition),

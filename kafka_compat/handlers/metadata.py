@@ -135,7 +135,7 @@ async def _with_new_topics(
             PARTITIONS_PER_REQUEST_MAX,
         )
     quotas = ctx.services.quotas
-    # Auto-created topics count toward the quota, but are never rejected.
+    # Auto-created topics count toward the quota, but the quota never rejects them.
     charge = None if quotas is None else quotas.mutation(ctx, None).charge
     turn = await ctx.long_work.begin()
     for name in names:
@@ -216,8 +216,8 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
         partition_index=partition.partition,
-        # Omit a leader that is missing from this response: kafka-python never recovers from an unknown
-        # leader.
+        # Omit a leader that this response does not list as a broker: kafka-python never recovers from an
+        # unknown leader.
         leader_id=NO_LEADER if leader is None else leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),

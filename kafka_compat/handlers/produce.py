@@ -307,7 +307,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if is_transactional(data.records):
-                # Transactional batches are never authorized without a transactional ID.
+                # A transactional batch in a request without a transactional ID is never authorized.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 

@@ -92,7 +92,7 @@ class HttpListener:
             self._routes[route.method, route.path] = route
             application.router.add_route(route.method, route.path, self._handler(web, route))
             if route.method == "GET":
-                # Load balancers check health with HEAD.
+                # Serve HEAD too, because load balancers use it for health checks.
                 self._routes["HEAD", route.path] = route
                 application.router.add_route("HEAD", route.path, self._handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
@@ -236,7 +236,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
     """Send a stream in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # Ignore the disconnection of a client, because no response can be sent.
+    # If the client disconnects, ignore the error, because no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         if request.method == "HEAD":

@@ -40,7 +40,7 @@ def assign_replicas(
         if partition and partition % count == 0:
             shift += 1
         first = (start + partition) % count
-        # Without racks, every broker is in the same rack.
+        # If no racks are configured, all brokers are treated as one rack.
         followers = _followers(brokers, racks, first, shift * rack_count, replication_factor)
         assignment.append((brokers[first], *followers))
     return assignment

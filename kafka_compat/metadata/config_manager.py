@@ -76,7 +76,7 @@ class ConfigManager:
         self._lock = asyncio.Lock()
         #: Functions that check a broker's settings before they are stored. They raise ConfigError.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Functions that check the files named in the settings, because files may change without notice.
+        #: Functions that check the files named in settings: files may change while the settings do not.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
@@ -252,7 +252,7 @@ class ConfigManager:
             except ConfigError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(str(error))) from error
         if denied is not None:
-            # Like Kafka, check the broker's settings before authorization.
+            # As in Kafka, reject an unauthorized client only after checking the broker's settings.
             raise denied
         secrets = [item for item in settings if _is_password(item)]
         if secrets:

@@ -74,7 +74,7 @@ class TopicOverrides:
     def min_insync_replicas(self, topic: str) -> int:
         """Return the topic's min.insync.replicas, or the broker's default."""
         text = self.of(topic).get("min.insync.replicas")
-        # Ignore an invalid value, like `log_config`. An older version may have stored it.
+        # Ignore an invalid value, as `log_config` does: an older version may have stored it.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:

@@ -140,7 +140,7 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
-        # Include the quotes, which are part of the value in Kafka.
+        # Include the quotation marks, because they are part of the value in Kafka.
         tags = {"logDirectory": f'"{path}"'}
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
@@ -249,7 +249,7 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
     dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
     beans.gauge(_cleaner_manager("max-dirty-percent"), int(100 * dirtiest))
-    # Report 0, because a failed worker process is replaced.
+    # This is always 0, because a failed worker process is replaced.
     beans.gauge(_cleaner("DeadThreadCount"), 0)
     idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
     if idle_ms:

@@ -73,9 +73,9 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     manager = "ReplicaFetcherManager"
     beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
     beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
-    # Count partitions that should be fetched, but have a fenced epoch or a failed disk.
+    # Count partitions that should be fetched, but have a fenced leader epoch or a failed disk.
     beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
-    # Report 0, because a failing fetcher retries the same partitions.
+    # This is always 0: a failing fetcher does not end, but retries the same partitions.
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
@@ -97,7 +97,7 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
             if log is not None:
                 max_lag = max(max_lag, log.log_end_offset - future.log_end_offset)
     beans.gauge(_of("ReplicaAlterLogDirsManager", "MaxLag"), max_lag, _MOVES)
-    # Report 0, because a failed move is logged, and then retried or abandoned.
+    # This is always 0: a failed move is logged and retried or abandoned, but never ends a thread.
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 

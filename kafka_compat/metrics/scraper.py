@@ -85,7 +85,7 @@ class Scraper:
         self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
     ) -> AsyncGenerator[Iterable[Family], None]:
         yield first
-        # Release the rows, because they are as large as the rest of the scrape.
+        # Release the rows in `first`, because they are as large as the rest of the scrape.
         del first
         finish = view.long_work.finish
         yield (await finish(self._beans(view, by_partition=by_partition))).families()

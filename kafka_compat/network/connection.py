@@ -111,7 +111,7 @@ class Connection:
         # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgment.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
-            # Use a buffer that fits the CPU cache. If the kernel grows it, large fetches use twice the CPU.
+            # Use a buffer that fits the CPU cache: in a larger buffer, large fetches take twice the CPU time.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
 
@@ -201,7 +201,7 @@ class Connection:
         has_more = False
         rest = True
         try:
-            # Check the limits only if responses are pending or memory is short, which is rare.
+            # Check the limits only if responses are pending or memory is short: both are rare.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:

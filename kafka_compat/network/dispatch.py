@@ -88,8 +88,7 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: respond to an unknown version in version 0, so that the client can choose a known
-                # version.
+                # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not supported")

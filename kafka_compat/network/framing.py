@@ -25,7 +25,7 @@ SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
 """Initial buffer size of an incomplete frame."""
 
-# Limit each step of growth, so that it takes at most one or two milliseconds.
+# Limit each step of a buffer's growth, so that it takes at most one or two milliseconds.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 

@@ -286,8 +286,8 @@ class Output:
                 raise EOFError("a segment ended before the announced slice")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Set the option again to send the last segment. After sendfile, it might otherwise wait about 40 ms
-        # for the client's delayed acknowledgment.
+        # Set TCP_NODELAY again, to send the last segment immediately. After sendfile, it might otherwise wait
+        # about 40 ms for the client's delayed acknowledgment.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._next_part()
 

@@ -41,7 +41,7 @@ REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
 """Maximum number of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# Maximum time for which requests may be incomplete or unserved while other connections wait for memory.
+# Maximum time in seconds for incomplete or unserved requests while other connections wait for memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Set the size here: accepted sockets inherit it, and the initial window ignores a later change.
+            # Set the size here: accepted sockets inherit it. A later change does not affect the first window.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 SLICE_S: Final = 0.010
 TURN_S: Final = 0.005
 FIRST_IN_A_ROW: Final = 4
-# Maximum total duration of one turn for each waiting connection, which bounds the wait for a turn.
+# Maximum duration in seconds of a round, in which each waiting connection gets one turn.
 _ROUND_S: Final = 0.050
 
 

@@ -49,7 +49,7 @@ def listed(
     q = query.get("q", "").strip()
     wanted = q.lower()
     found = [row for row in rows if wanted in str(row[name]).lower()] if wanted else list(rows)
-    # Sort by name first, so that rows with equal values are in the order of their names.
+    # Sort by name first, so that rows with equal values are ordered by name.
     found.sort(key=_order(name))
     found.sort(key=_order(columns[column]), reverse=descending)
     pages = max(1, -(-len(found) // ROWS))

@@ -101,7 +101,7 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
-    # Use nbytes, because it counts only a slice's share of the batch's buffers.
+    # Use nbytes, because it counts only the slice's share of the batch's buffers.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
         _flush(file)

@@ -15,7 +15,7 @@ STEPS_MAX = 400
 """Maximum number of time steps in a plot. Buckets are merged if there are more."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
-# Skip steps of 6 and 12 hours, which would alternate between day and night.
+# Omit steps of 6 and 12 hours: the counts would alternate between day and night.
 _STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_000
@@ -114,7 +114,7 @@ def on_time_axis(axes: Any, span: Span) -> None:
     """Set up the time axis: UTC ticks with the year, the limits, and the label."""
     from matplotlib import dates as typed
 
-    dates: Any = typed  # because its classes have no type annotations
+    dates: Any = typed  # Use Any, because this module's classes have no type annotations.
     length_ms = span.steps * span.step_ms
     form = (
         "%Y-%m-%d"

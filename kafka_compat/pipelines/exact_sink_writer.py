@@ -93,7 +93,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
                     continue
                 given = [(header["key"], header["value"]) for header in headers or []]
                 marked = [*given, job_header, (ORIGIN_HEADER, name.encode())]
-                # Replace a missing timestamp with 0, which librdkafka interprets as the current time.
+                # Replace a missing timestamp with 0: librdkafka then sets the current time.
                 millis = 0 if stamp is None else stamp // 1000
                 record = {"partition": part, "key": key, "value": value, "headers": marked}
                 _produce(producer, {"topic": to, "timestamp": millis, **record}, acknowledged, failed)

@@ -51,7 +51,7 @@ def first_look(
     if answer is None:
         return None
     if pattern is not None:
-        # Skip internal topics, which patterns do not match in Spark.
+        # Skip internal topics, because Spark's topic patterns do not match them.
         candidates = sorted(topic.name for topic in answer.topics if not topic.is_internal)
         named = [name for name in candidates if _matches(pattern, name)]
         if not named:

@@ -95,7 +95,7 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.certificates" in pairs:
         result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
     if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
-        # Use the file for both settings, because Java's file contains the key and its certificates.
+        # Use the file for both settings: Java's PEM file contains the key and its certificates.
         file = result.pop("ssl.keystore.location")
         result |= {"ssl.certificate.location": file, "ssl.key.location": file}
     try:

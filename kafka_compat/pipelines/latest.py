@@ -49,7 +49,7 @@ def run_latest(job: StreamJob) -> StreamReport:
         _show(folder)
 
     def merger(spark: Any, _: str) -> Process:
-        # Switch the link now, because an earlier run may have died between its commit and the switch.
+        # Switch the link now, because an earlier run may have ended between its commit and the switch.
         show()
         return partial(_merge, spark, folder)
 

@@ -81,7 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Limit the number of rows to limit memory use. A limit in bytes would cost 13 µs per record.
+            # Limit the rows per batch, to limit memory use. A limit in bytes would cost 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}
@@ -107,7 +107,7 @@ def create_session(
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
-        # Set the log level again, because Spark's shells, including pyspark, raise the level in the file.
+        # Set the log level again, because Spark's shells, including pyspark, override the level in the file.
         quiet = "ERROR" if is_first else "FATAL"
         session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
         return session

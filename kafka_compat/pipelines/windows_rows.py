@@ -68,7 +68,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Hide the source's columns, because checks refer to the value's columns, which may have the same names.
+    # Rename the source's columns: checks refer to the value's columns, which may have the same names.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(

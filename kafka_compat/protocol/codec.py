@@ -105,7 +105,7 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
     Each slice is a separate list element, between the bytes before and after it.
     """
     parts: list[Records] = []
-    alone: list[int] = []  # the indexes of parts that are not joined with adjacent parts
+    alone: list[int] = []  # Indexes of the parts that are not joined with adjacent parts.
 
     def write_records(value: Records) -> None:
         if not isinstance(value, IN_MEMORY) or len(value) > _COPY_SIZE_BYTES_MAX:

@@ -14,7 +14,7 @@ from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identi
 class DecoderSource(Source):
     def __init__(self, version: int, flexible: bool) -> None:
         super().__init__(version, flexible)
-        self.targets: list[str] = []  # targets of the fixed-size values that the next flush reads
+        self.targets: list[str] = []  # Targets of the fixed-size values that the next flush reads.
         self.codes = ""
         self.after_flush: list[str] = []
 

@@ -14,7 +14,7 @@ from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identi
 class EncoderSource(Source):
     def __init__(self, version: int, flexible: bool) -> None:
         super().__init__(version, flexible)
-        self.arguments: list[str] = []  # the fixed-size values that the next flush writes
+        self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
 

@@ -186,7 +186,7 @@ def schema_of(cls: type) -> Schema:
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
     # The codec fills both tables when a version is first used. They map a version to its fastest codec, and
-    # ~version to its interruptible codec, for long messages in another thread.
+    # ~version to its interruptible codec, which is used for long messages in another thread.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
 

@@ -188,7 +188,7 @@ class FetchReader:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # Return an error, because the log has not reached this epoch, or no longer contains it.
+                # Return an error: the log does not contain this epoch, or the offset is before the log start.
                 return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)

@@ -113,7 +113,7 @@ class LogMover:
                     truncations = held.log.truncation_count
                 if held.log.truncation_count != truncations or _is_overtaken(future, held.log):
                     truncations = held.log.truncation_count
-                    # Start at the batch that contains the log start, because batches are copied as a whole.
+                    # Start at the batch that contains the log start offset: batches are copied as a whole.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )

@@ -438,7 +438,7 @@ class Partition:
         if answer.error != _NONE:
             counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
-            return  # LeaderAndIsr has changed the state, or will change it.
+            return  # A LeaderAndIsr request has changed or will change the state.
         if answer.is_for_now:
             code = answer.error.name
             log.warning(

@@ -199,7 +199,7 @@ class Search:
         covered = scanned.next_offset - read.offset
         stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
         if scanned.next_offset < stream.end:
-            # Read the end first, because the window is larger than one read.
+            # Read the end of the window first, because the window is larger than one read.
             stream.span = max(covered, 1)
             stream.window = max(scanned.next_offset, stream.end - stream.span)
             return

@@ -12,7 +12,7 @@ _LINE_ENDS: Final = r"\n\r\x85\u2028\u2029"
 _AT_LAST_LINE_END: Final = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
-#: The POSIX classes, \p{...}, which are ASCII in Java, as the content of [...].
+#: Maps each POSIX class \p{...}, which in Java matches only ASCII, to the content of [...].
 _CLASSES: Final = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Escape the character, because Python reserves doubled characters for future use.
+            # Escape the character, because Python reserves doubled `|`, `~` and `&` for future use.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 

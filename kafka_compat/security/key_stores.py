@@ -264,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # The encryption may be unsupported, for example.
+    except Exception as error:  # For example, the encryption may be unsupported.
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 

@@ -243,7 +243,7 @@ class Observer:
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
-        # Without a response, assume that no partition is being reassigned, like kafka-topics.
+        # If the controller does not respond, assume that nothing is being reassigned, as kafka-topics does.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}

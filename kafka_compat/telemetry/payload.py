@@ -133,7 +133,7 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # Skip a sample without a value, such as one with OTLP's flag for a series that ended.
+            # Skip a sample without a value. OTLP marks the end of a series with such a sample.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
@@ -205,7 +205,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             tag, position = _varint(data, position)
             wire_type = tag & 7
             if tag <= 7:
-                # Stop, because no field has the number 0.
+                # Stop: the bytes are invalid, because no field has the number 0.
                 break
             if wire_type == _LENGTH:
                 size, position = _varint(data, position)
@@ -222,7 +222,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             else:
                 position += _SCALAR_BYTES[wire_type]
     except (IndexError, KeyError):
-        # Stop, because the bytes are invalid here.
+        # Stop counting, because the bytes are invalid here.
         pass
     return count
 

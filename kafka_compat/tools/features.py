@@ -236,7 +236,7 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     for text in release:
         level = level_of(text)
         found = {_METADATA: level}
-        # Omit zeros, because a feature that is unknown at this level cannot be set to 0.
+        # For an upgrade, omit zeros: a feature that is unknown at this level cannot be set to 0.
         found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
         print(" `metadata` is deprecated.")

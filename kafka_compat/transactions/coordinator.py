@@ -125,7 +125,7 @@ class MarkerDelivery:
             # The topic was deleted, together with the transaction's records.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Yield a second time, because the client's first thread has woken another one.
+            # Yield the core again, because the client's first thread has woken another thread.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -204,7 +204,7 @@ class TransactionCoordinator:
         """Load a shard of which this broker became leader, and complete its decided transactions. A long log
         is read in steps, during which requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
-        # Delay loading: at startup, a broker leads this shard before the partitions that need markers.
+        # Delay loading: at startup, the shard gets its leader before the partitions that need markers do.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:

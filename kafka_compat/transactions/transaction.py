@@ -388,7 +388,7 @@ class Transaction:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
         elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # Keep the last transaction's start, which the record lacks and DescribeTransactions shows in 3.9.
+            # Keep the last start time: the record lacks it, but Kafka 3.9 returns it in DescribeTransactions.
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 

@@ -183,7 +183,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Unless the default uses flush.ms, check only the topics that set it.
+        # If flush.ms is not set for the broker, check only the topics that override it.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("a flush", look, self._replicas if asks_by_default else asking)

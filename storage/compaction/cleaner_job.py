@@ -177,7 +177,7 @@ class _Cleaning:
                         keys, offsets = [], []
             if not found.put(keys, offsets):
                 return found
-            # Cover the whole segment, because offsets between two segments may already be missing.
+            # Advance to the end of the segment, because offsets before the next segment may be missing.
             found.latest_offset = segment.end_offset - 1
             keys, offsets = [], []
         return found
@@ -306,7 +306,7 @@ class _CleanedSegment:
         for suffix, content in indexes.items():
             filesystem.write_file(self._path(suffix), content)
             filesystem.sync_file(self._path(suffix))
-        # Retention and the expiry of legacy tombstones rely on this time, so a cleaning must not change it.
+        # Keep the modification time, because retention and the expiry of legacy tombstones rely on it.
         filesystem.set_modified_ms(self._path(LOG_SUFFIX), modified_ms)
         self._file.sync()
         return self._size_bytes

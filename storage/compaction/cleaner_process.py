@@ -34,7 +34,7 @@ class Throttle:
 
     def __call__(self, size_bytes: int) -> None:
         now = time.monotonic()
-        # Unused capacity does not accumulate.
+        # Carry over at most STEP_S of unused capacity.
         self._due = max(self._due, now - self.STEP_S) + size_bytes / self._bytes_per_s
         if self._due > now + self.STEP_S:
             time.sleep(self._due - now)

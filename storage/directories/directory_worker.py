@@ -84,7 +84,7 @@ class ThreadWorker:
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # The loop may already be closed. Then no caller is waiting.
+        # If the loop is already closed, no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 

@@ -131,7 +131,7 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # Remove the marker durably before the first append, because logs are unclean after a later crash.
+            # Remove the marker durably before the first append, or logs would seem clean after a crash.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:

@@ -141,8 +141,7 @@ class LogMoves:
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
-        # Until the old partition directory is removed, the checkpoints of its log directory contain entries
-        # for the old log.
+        # Only abandon the log: its checkpoint entries stay until its partition directory is removed.
         log.abandon()
         switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
         future.truncations.follow(partial(_remember, switch.truncations))

@@ -564,7 +564,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # Delete the other segments without rolling, which frees space for the next attempt.
+                # Delete the other segments without rolling, to free space for the next attempt.
                 going = going[:-1]
                 if not going:
                     raise

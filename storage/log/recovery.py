@@ -81,7 +81,7 @@ class Opening:
         self.has_changed = True
         if not segments:
             return
-        # A segment that ends exactly at the recovery point may have been rolled after that flush: its
+        # A segment that ends exactly at the recovery point may have been rolled after the last flush: its
         # batches are durable, but its indexes may not be.
         first = max(bisect_left([segment.base_offset for segment in segments], recovery_point) - 1, 0)
         total_bytes = sum(segment.size_bytes for segment in segments[first:])
@@ -91,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # Sync the snapshot before the first of these segments, because another recovery would need it.
+        # Sync the snapshot at the start of the first of these segments: another recovery would need it.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)

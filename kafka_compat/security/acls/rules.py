@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Add unchanged entries, too: a removed entry may have been equal except for its notation.
+            # Also add unchanged entries: a removed entry may have differed from them only in its notation.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED

@@ -102,7 +102,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
     from jwt import algorithms
 
     kind = member.get("kty")
-    # Ignore the parts of a private key, which may have been published by mistake.
+    # Ignore the members of a private key: the issuer may have published them by mistake.
     public = {
         name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
     }

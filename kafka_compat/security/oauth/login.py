@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("Could not fetch the inter-broker token from %s: %s; retrying", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # Without this check, expired tokens would be replaced in an endless loop.
+            # If the new token has already expired, wait, to avoid requesting tokens in a busy loop.
             if self._token.expires_ms <= self._now_ms():
                 log.error("Received an expired OAuth token from %s. Check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)

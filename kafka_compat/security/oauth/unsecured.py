@@ -171,7 +171,7 @@ class AccessTokenText(NamedTuple):
 
 def _part(content: Mapping[str, Any]) -> str:
     # Insert spaces until the encoded text is the same in both base64 alphabets. The alphabets differ in two
-    # characters, which occur in encoded ASCII text only because of "?", ">" and similar characters.
+    # characters, which occur in encoded ASCII text only if it contains "?", ">" or similar characters.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

@@ -115,7 +115,7 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # As in Kafka 3.9, check only the end of the nonce, which contains the server's whole part. librdkafka
+        # As in Kafka 3.9, require only that the client's nonce ends with the complete nonce: librdkafka
         # before 2.6.1 sends the client's part twice.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")

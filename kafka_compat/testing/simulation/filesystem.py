@@ -82,7 +82,7 @@ class Inode:
                         content += bytes(change - len(content))
                 else:
                     _write_some_sectors(content, *change, sector_kept, chance)
-            # Choose the size separately, because it may become durable before or after the bytes.
+            # Choose the file size separately, because it may become durable before or after the bytes.
             if len(content) > len(self.durable) and chance.random() < 0.5:
                 size_bytes = chance.randint(len(self.durable), len(content))
                 del content[size_bytes:]

@@ -230,14 +230,14 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Let only the parent process handle Ctrl-C. When it exits, `asked` ends, and so does this process.
+    # Let only the parent process handle Ctrl-C. When it exits, `asked` closes, and this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()
     except BaseException:
         asked.send(traceback.format_exc())
         return
-    # Suppress the log lines of simulated failures, because many seeds cause too many of them.
+    # Suppress log messages about simulated failures: a run with many seeds would print too many.
     logging.getLogger().addHandler(logging.NullHandler())
     warm_up()
     gc.collect()
