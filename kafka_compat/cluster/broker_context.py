@@ -30,7 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """A notifier of changed settings of users, clients and IP addresses, for credential and quota caches."""
+    """Notifier of credential and quota caches when settings of users, clients or IP addresses change."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks

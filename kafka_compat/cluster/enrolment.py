@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is the maximum time in s until the registration of the broker's previous run expires."""
+        """`wait_s` is the maximum wait, in seconds, until the previous run's registration expires."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the current registration (KIP-380)."""
         self._current = current

@@ -1,5 +1,5 @@
-"""Startup recovery of a standalone broker, which reconciles the metadata store with the log directories
-before the broker registers. No controller has begun a term yet, and no other broker can have made changes.
+"""Startup recovery of a standalone broker. It reconciles the metadata store with the log directories before
+the broker registers. No controller has begun a term yet, and no other broker can have made changes.
 
 Rules
 1. The store is authoritative. A topic exists if its nodes exist, and missing logs are created. A deletion is

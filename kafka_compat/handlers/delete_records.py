@@ -56,8 +56,6 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The deletions of one request."""
-
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []

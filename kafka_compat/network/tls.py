@@ -191,7 +191,7 @@ class TlsSocket:
 
 
 def _ignore(_: object) -> None:
-    """Replace the callbacks of a closed socket."""
+    """Do nothing. Replaces the callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:

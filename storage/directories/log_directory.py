@@ -71,7 +71,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation that is not applied to the files yet. In memory, the log already ends at `offset`."""
+    """A truncation that has not been applied to the files. In memory, the log already ends at `offset`."""
 
     key: TopicPartition
     log: Log

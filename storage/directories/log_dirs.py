@@ -131,7 +131,7 @@ class LogDirs:
     # --- startup
 
     def lock(self) -> None:
-        """Lock the directories for this process, as `load` also does.
+        """Lock the directories for this process. `load` also locks them.
 
         Raises LogDirInUse if a directory is already locked, or OutOfResources.
         """
@@ -143,7 +143,7 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Release the locks on the directories, as `close` also does."""
+        """Release the locks on the directories. `close` also releases them."""
         for directory in self._directories.values():
             directory.claim.unlock()
 

@@ -204,8 +204,8 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """Decode the ACLs in a pattern's node. Raises MalformedNode if an entry is invalid or of an unknown kind,
-    because it might be a denial.
+    """Decode the ACLs in a pattern's node. Raises MalformedNode if an entry is invalid or has unknown values,
+    because the entry might deny an operation.
     """
     if not data:
         return frozenset()

@@ -46,7 +46,7 @@ _MALFORMED: Final = "its last known ACLs stay in effect; without any, only super
 
 
 class Known(NamedTuple):
-    """The ACLs in a pattern's node, and the node's version, which is None if the node does not exist."""
+    """The ACLs in a pattern's node, and the version of the node, or None if the node does not exist."""
 
     entries: Entries
     version: int | None

@@ -121,7 +121,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
 
 
 class KeySource(NamedTuple):
-    """The endpoint of a key set, and the intervals of fetches (sasl.oauthbearer.jwks.endpoint.*, in ms)."""
+    """The endpoint of a key set, and the times between fetches (sasl.oauthbearer.jwks.endpoint.*, ms)."""
 
     place: Place
     refresh_ms: int
