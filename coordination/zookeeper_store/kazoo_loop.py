@@ -155,7 +155,7 @@ def select_streams(
 
 
 class Result:
-    """The result of one request, which kazoo sets. `future` receives the result on the event loop.
+    """The result of one request, set by kazoo. `future` receives the result on the event loop.
 
     `on_result(value, error)` runs on the event loop, in the order of responses, before the future is done. It
     may raise an error that replaces the result.

@@ -226,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read and delete the ISR notices of brokers before Kafka 2.7. Return the partitions' states."""
+        """Read and delete the ISR notices of brokers before Kafka 2.7. Return the current states."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}

@@ -250,8 +250,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Compare a client's leader epoch, which is -1 if unknown (KIP-320), with this replica's, and return
-        an error code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
+        """Compare a client's leader epoch (-1 if unknown) with this replica's (KIP-320), and return an error
+        code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch

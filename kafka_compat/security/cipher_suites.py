@@ -1,4 +1,4 @@
-"""Mapping between Java's names of cipher suites, which are those of the RFCs, and OpenSSL's names."""
+"""Mapping between the names of cipher suites in Java, which are those of the RFCs, and in OpenSSL."""
 
 from __future__ import annotations
 

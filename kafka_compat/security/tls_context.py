@@ -279,8 +279,8 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """Yield a path from which OpenSSL can read `content` once. On Linux, it is in memory; elsewhere, it is a
-    file that only this user can read and that is deleted immediately.
+    """Yield a path from which OpenSSL can read `content` once. On Linux, the content stays in memory;
+    elsewhere, it is in a file that only this user can read and that is deleted immediately.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)

@@ -246,7 +246,7 @@ def _with_horizon(
 
 
 class Sized(Protocol):
-    """The sizes of one segment, in bytes, that limit how segments are grouped."""
+    """The offset range and file sizes of one segment, which determine how segments are grouped."""
 
     @property
     def base_offset(self) -> int: ...

@@ -258,7 +258,8 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Remove the log from `logs` but keep its directory. The caller must then call `remove` at once."""
+        """Remove the log from `logs` but keep its directory. The caller must then call `remove` immediately.
+        """
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 

@@ -91,5 +91,5 @@ class SegmentFiles:
             self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
 
     def txn_index(self) -> TransactionIndex:
-        """Return the index of aborted transactions, which reads its file on demand."""
+        """Return the index of aborted transactions. It reads its file on demand."""
         return TransactionIndex(self._filesystem, self.path(TXN_INDEX_SUFFIX))

@@ -151,7 +151,7 @@ class SegmentIndexes:
         self.stored = True
 
     def transactions(self) -> TransactionIndex:
-        """Return the transaction index, which reads its file on demand."""
+        """Return the transaction index. It reads its file on demand."""
         if self.txn_index is None:
             self.txn_index = self._files.txn_index()
         return self.txn_index

@@ -63,7 +63,7 @@ class Deleted(NamedTuple):
 
 
 class Keeper:
-    """A cached copy of the ACLs in the metadata store, through which they are also changed."""
+    """The ACLs in the metadata store: a cached copy, and operations that change them."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
         """`rules` receives the ACLs from the store."""

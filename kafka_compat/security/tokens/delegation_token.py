@@ -184,7 +184,7 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """Return a time, which is negative after an overflow in an Apache Kafka broker."""
+    """Read a time, which may be negative after an overflow in an Apache Kafka broker."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 
