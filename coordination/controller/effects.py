@@ -134,7 +134,7 @@ class BrokerEpoch(NamedTuple):
 
 class LeaderAndIsrPartition(NamedTuple):
     """A partition in LeaderAndIsr, including the controller epoch and the partition epoch. If `is_new` is
-    true, the receiver creates the log even if one of its log directories is offline.
+    true, the receiver creates the log even if a log directory is offline.
     """
 
     partition: TopicPartition

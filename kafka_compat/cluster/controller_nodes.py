@@ -172,7 +172,7 @@ class ControllerNodes:
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
         """Return the partitions in /admin/preferred_replica_election. The watch also fires when the node is
-        created. As in Kafka, a malformed node is deleted, because it would block the tool that writes it.
+        created. As in Kafka, a malformed node is deleted, because the tool cannot create another node.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:

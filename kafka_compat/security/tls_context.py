@@ -102,8 +102,8 @@ class TlsContext:
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """Return the context for new connections, with the stores in these settings read from the files, or
-        this object if nothing has changed. All other settings take effect after a restart. Raises ConfigError
+        """Return the context for new connections: this object if nothing has changed, or a new one with the
+        stores in `settings`, read from their files. All other settings require a restart. Raises ConfigError
         if the new stores are invalid or, by Kafka's rules (KIP-226), not allowed while the listener runs.
         """
         settings = self.settings._replace(

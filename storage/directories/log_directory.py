@@ -258,8 +258,7 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Remove the log from `logs` but keep its directory. The caller must then call `remove` immediately.
-        """
+        """Remove the log from `logs` but keep its directory. The caller must call `remove` immediately."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 

@@ -576,7 +576,7 @@ class Log:
         return [segment.base_offset for segment, _ in going]
 
     def file_deletion_ms(self) -> int:
-        """Return the time, on the monotonic clock, at which to delete files that are taken out of use now."""
+        """Return the time, on the monotonic clock, at which to delete files that have just become unused."""
         return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
 
     # --- truncation of whole batches: at once in memory, and later in the files (see `truncations`)

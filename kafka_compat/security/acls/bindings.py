@@ -101,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """Return all patterns that may match, or None if only a search of the existing patterns can tell."""
+        """Return all patterns that may match, or None if the existing patterns must be searched."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
