@@ -50,7 +50,7 @@ class NoChildrenForEphemerals(MetadataStoreError):
 
 
 class SessionExpired(MetadataStoreError):
-    """A session that has ended and whose ephemeral nodes are deleted."""
+    """A session that has ended. Its ephemeral nodes have been deleted."""
 
 
 class ConnectionLost(MetadataStoreError):

@@ -300,14 +300,14 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` when the records below `offset` are committed, or with an error code."""
+        """Call `callback` with NONE when the records below `offset` are committed, or with an error."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` when this replica has the records below `offset` (acks=1), or with an error."""
+        """Call `callback` with NONE when this replica has the records below `offset`, or with an error."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:

@@ -319,7 +319,7 @@ class LogDirectory:
         return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call `done` once `is_free` is true, or with the error that prevents it."""
+        """Call `done` with None once `is_free` is true, or with the error that prevents it."""
         if self.is_free(key):
             done(None)
             return
@@ -378,8 +378,8 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call `done` when the current log start offsets are durable, or with an error. One write serves all
-        requests that arrive before it begins.
+        """Call `done` with None when the current log start offsets are durable, or with an error. One write
+        serves all requests that arrive before it begins.
         """
         self._log_start_waiters.append(done)
         if len(self._log_start_waiters) == 1:

@@ -65,8 +65,8 @@ class EarlyRefresh:
 
 
 def parse_key_set(content: bytes) -> tuple[Key, ...]:
-    """Parse a key set, and return the keys that may sign tokens. Ignores other and invalid keys. Raises
-    ValueError if the content is not a key set.
+    """Parse a key set, and return the keys that may sign tokens. Other keys and invalid keys are ignored.
+    Raises ValueError if the content is not a key set.
     """
     try:
         found = json.loads(content)
