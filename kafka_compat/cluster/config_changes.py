@@ -1,4 +1,4 @@
-"""Notices under /config/changes about changed settings. As in Kafka, all brokers write and read them.
+"""Notices under /config/changes about changed settings, written and read by all brokers, as in Kafka.
 
 If a notice cannot be read or a change cannot be applied, later notices are still processed.
 """

@@ -1,4 +1,4 @@
-"""Requests from this broker to the controller. They are retried if another broker becomes controller."""
+"""Requests from this broker to the controller, retried if another broker becomes controller."""
 
 from __future__ import annotations
 

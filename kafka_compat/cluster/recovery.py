@@ -1,4 +1,4 @@
-"""Startup recovery of a standalone broker. It reconciles the metadata store with the log directories before
+"""Startup recovery of a standalone broker: it reconciles the metadata store with the log directories before
 the broker registers. No controller has begun a term yet, and no other broker can have made changes.
 
 Rules

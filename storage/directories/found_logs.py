@@ -1,4 +1,4 @@
-"""Scan of one log directory at startup. The scan opens every log in the directory."""
+"""Scan at startup that opens every log in one log directory."""
 
 from __future__ import annotations
 
