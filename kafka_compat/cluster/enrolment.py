@@ -1,5 +1,5 @@
 """Registration of a broker during its lifetime. The broker registers, takes part in controller elections and
-watches settings. It repeats this in a new session after a session expires.
+watches settings. After a session expires, it repeats these steps in a new session.
 
 Rules
 1. As long as the broker runs, it is registered or tries to register. All errors are retried, and unexpected

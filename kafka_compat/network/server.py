@@ -1,4 +1,4 @@
-"""Server of all listeners: accepts connections, and closes those that are idle, late, or block memory."""
+"""Server of all listeners: accepts connections, and closes those that are idle or late, or block memory."""
 
 from __future__ import annotations
 
