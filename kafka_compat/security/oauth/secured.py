@@ -42,7 +42,8 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. If `audiences` is empty, `aud` must be missing. No `issuer` permits any issuer."""
+    """The required claims. `aud` must be missing if `audiences` is empty. `issuer` None permits any issuer.
+    """
 
     issuer: str | None
     audiences: frozenset[str]
