@@ -42,8 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. `aud` must be missing if `audiences` is empty. `issuer` None permits any issuer.
-    """
+    """The required claims. `aud` must be missing if `audiences` is empty. `issuer` None permits any."""
 
     issuer: str | None
     audiences: frozenset[str]
