@@ -106,7 +106,7 @@ class DiskFull(RefusedForNow):
 
 
 class OutOfResources(RefusedForNow):
-    """A shortage of file descriptors or memory in the process, which does not indicate a disk failure."""
+    """A shortage of file descriptors or memory in the process. It does not indicate a disk failure."""
 
 
 class NotSettled(RefusedForNow):

@@ -121,7 +121,7 @@ class Filesystem(Protocol):
 
 
 class OsFile:
-    """A file whose descriptor is closed with the last reference, so that deleted files stay readable."""
+    """A file that is closed when its last reference is dropped, so that deleted files stay readable."""
 
     __slots__ = ("fd",)
 
@@ -316,7 +316,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether `name` is the name of a temporary file. With `of`, whether it is a replacement of file `of`."""
+    """Whether `name` is the name of a temporary file (with `of`: of a replacement for the file `of`)."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 

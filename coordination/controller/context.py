@@ -32,7 +32,7 @@ _UNASSIGNED = outcomes.Assignment(())
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Yield batches of at most `AT_ONCE` items, and whether a `PAUSE` must follow each batch."""
+    """Yield batches of at most `AT_ONCE` items, each with whether a `PAUSE` must follow it."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
@@ -271,8 +271,8 @@ def change_states(
     partitions: Iterable[TopicPartition],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Write the state that `decide` returns for each partition, unless it is None. If the node had different
-    content, call `decide` again with this content. Return the written states.
+    """Write the state that `decide` returns for each partition, unless it is None. If a node does not have
+    the expected content, call `decide` again with its content. Return the written states.
     """
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)

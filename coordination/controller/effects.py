@@ -56,8 +56,8 @@ ReplyValue = (
 
 
 class StateWrite(NamedTuple):
-    """A write of a partition state, on condition that the node's version is `expected_partition_epoch`. If
-    this is CREATE (-1), the node and its missing parents are created. `state.partition_epoch` is not written.
+    """A write of a partition state, on condition that the node's version is `expected_partition_epoch`. With
+    CREATE (-1), the node and its missing parents are created. `state.partition_epoch` is not written.
     """
 
     partition: TopicPartition
@@ -134,7 +134,7 @@ class BrokerEpoch(NamedTuple):
 
 class LeaderAndIsrPartition(NamedTuple):
     """A partition in LeaderAndIsr, including the controller epoch and the partition epoch. If `is_new` is
-    true, the receiver creates the log even if one of its log directories is offline.
+    true, the receiver creates the log even if a log directory is offline.
     """
 
     partition: TopicPartition
@@ -186,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If it deletes a partition, pass the response as StopReplicaAnswered."""
+    """Send StopReplica to one broker. If it deletes partitions, the controller gets StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int

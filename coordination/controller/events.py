@@ -40,9 +40,9 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """The registered brokers changed. `brokers` contains all registered brokers. A known broker with a higher
-    epoch returned before its failure was detected. If the epoch is the same, its endpoints or features
-    changed.
+    """The registered brokers changed. `brokers` contains all registered brokers. If the epoch of a known
+    broker is higher, the broker restarted before its failure was detected. If the epoch is the same, its
+    endpoints or features changed.
     """
 
     brokers: tuple[BrokerInfo, ...]
@@ -76,8 +76,9 @@ class DeletionsRequested:
 
 @dataclass(frozen=True, slots=True)
 class StatesWritten:
-    """The result of the WriteStates with this `write_id`: the new partition epoch of each written state, and
-    the content of each node that differed from the expected state, or None if the node is missing.
+    """The result of the WriteStates effect with this `write_id`. `written` maps each partition whose state
+    was written to its new partition epoch. `conflicts` maps each partition whose node differed from the
+    expected state to the node's content, or to None if the node is missing.
     """
 
     write_id: int

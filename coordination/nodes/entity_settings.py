@@ -1,4 +1,4 @@
-"""Quotas and credentials of users, clients and IP addresses, which are stored under /config."""
+"""Quotas and credentials of users, clients and IP addresses, stored under /config."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class NodeObject:
         return value
 
     def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
-        """Read an integer from 0 to `high`, which is stored as a string or a number."""
+        """Read an integer from 0 to `high` that is stored as a string or as a number."""
         value = self._field(name, None)
         if isinstance(value, str) and is_number(value, high):
             value = int(value)

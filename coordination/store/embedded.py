@@ -91,14 +91,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Return the data and stat of a node, which may not be on disk yet."""
+        """Return the data and stat of a node, including changes that are not on disk yet."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Return the stat of a node, which may not be on disk yet, or None if the node is missing."""
+        """Return a node's stat, including changes that are not on disk yet, or None if it is missing."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -106,7 +106,7 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """Return the names of a node's children, which may not be on disk yet."""
+        """Return the names of a node's children, including changes that are not on disk yet."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)

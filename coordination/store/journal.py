@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """After a failed compaction, delay the next one by as many changes as after a successful one."""
+        """Delay the next compaction after a failed one by as many changes as after a successful one."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class NoChildrenForEphemerals(MetadataStoreError):
 
 
 class SessionExpired(MetadataStoreError):
-    """A session that has ended and whose ephemeral nodes are deleted."""
+    """A session that has ended. Its ephemeral nodes have been deleted."""
 
 
 class ConnectionLost(MetadataStoreError):
@@ -80,7 +80,7 @@ class TransactionFailed(MetadataStoreError):
         return self._cause
 
     def take_cause(self) -> MetadataStoreError:
-        """Return the cause, which is to be raised in place of this error, and drop the reference to it.
+        """Return the cause, to be raised instead of this error, and drop the reference to it.
 
         This error becomes the context of the raised cause. If the errors referred to each other, only the
         garbage collector would free them and the frames of their tracebacks.

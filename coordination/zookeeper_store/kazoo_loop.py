@@ -141,7 +141,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Wait with `plain`, a select() function. A TlsStream in `reading` is ready if it contains data."""
+    """Call `plain`, a select() function. A TlsStream in `reading` is also ready if it contains data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -155,7 +155,7 @@ def select_streams(
 
 
 class Result:
-    """The result of one request, which kazoo sets. `future` receives the result on the event loop.
+    """The result of one request, set by kazoo. `future` receives the result on the event loop.
 
     `on_result(value, error)` runs on the event loop, in the order of responses, before the future is done. It
     may raise an error that replaces the result.

@@ -1,4 +1,4 @@
-"""Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes. No I/O, no kazoo."""
+"""Security of a ZooKeeper session: SASL credentials, TLS, and ACLs of new nodes. No I/O, and no kazoo."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class DigestLogin(NamedTuple):
     setting: str
 
     def __repr__(self) -> str:
-        """Return a representation without the password."""
+        """Omit the password, because the text may be logged."""
         return f"DigestLogin({self.username!r}, {self.setting})"
 
 
 class Unusable(OSError):
-    """A server with which no session is possible, although it responds. The message contains the reason."""
+    """A server that responds, but does not permit a session. The message contains the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

@@ -1,4 +1,4 @@
-"""Metadata store in a ZooKeeper ensemble, which Kafka brokers can share.
+"""Metadata store in a ZooKeeper ensemble, which Apache Kafka brokers can also use.
 
 Rules, in addition to the rules of metadata_store.py:
 - As in Kafka, nodes are open to everyone, or have the ACLs of StoreSecurity if zookeeper.set.acl is true.

@@ -275,7 +275,6 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """Create a message with its error fields set."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):

@@ -146,7 +146,7 @@ class StagedContext(RequestContext):
 
     @property
     def busy_s(self) -> float:
-        """The time spent working on the request, without the time that it waited."""
+        """The time spent working on the request, excluding waiting times."""
         since_s = self._busy_since_s
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 

@@ -56,7 +56,7 @@ class _Request(NamedTuple):
 
 
 class BrokerClient:
-    """A client for one broker, which follows the rules of this module. `ask` requires an open connection."""
+    """A client for one broker, with the rules in the module docstring. `ask` requires an open connection."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """A notifier of changed settings of users, clients and IP addresses, for credential and quota caches."""
+    """Notifier of credential and quota caches when settings of users, clients or IP addresses change."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -42,7 +42,7 @@ class EntityChanges:
             await listener(entity_path)
 
     def tell_soon(self, entity_path: str) -> None:
-        """Notify all subscribers in a separate task, which is retried after errors."""
+        """Notify all subscribers in a separate task. The task is restarted after errors."""
         if self.listeners and not self._tasks.closed:
             name = f"reading the new settings of {entity_path}"
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)

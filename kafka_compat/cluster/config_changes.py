@@ -1,4 +1,4 @@
-"""Notices of changed settings under /config/changes, which all brokers write and read, as in Kafka.
+"""Notices under /config/changes about changed settings, written and read by all brokers, as in Kafka.
 
 If a notice cannot be read or a change cannot be applied, later notices are still processed.
 """
@@ -29,7 +29,7 @@ async def announce(store: MetadataStore, entity_path: str) -> None:
 
 
 class ConfigChanges:
-    """A reader of notices, which calls `changed` with the path of each entity whose settings changed."""
+    """A reader of notices. It calls `changed` with the path of each entity whose settings changed."""
 
     def __init__(
         self,

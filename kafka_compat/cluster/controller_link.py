@@ -1,4 +1,4 @@
-"""Requests from this broker to the controller, which are retried when another broker becomes controller."""
+"""Requests from this broker to the controller, retried if another broker becomes controller."""
 
 from __future__ import annotations
 

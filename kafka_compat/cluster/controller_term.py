@@ -1,5 +1,5 @@
-"""One term of this broker as controller, which passes events to the state machine
-(coordination/controller/machine.py) and carries out its effects.
+"""One term of this broker as controller: it passes events to the state machine
+(coordination/controller/machine.py) and carries out the effects.
 
 Rules
 1. Jobs run one at a time. A job reads the nodes that an event needs, passes the event to the state machine,

@@ -1,5 +1,5 @@
 """Registration of a broker during its lifetime. The broker registers, takes part in controller elections and
-watches settings. It repeats this in a new session after a session expires.
+watches settings. After a session expires, it repeats these steps in a new session.
 
 Rules
 1. As long as the broker runs, it is registered or tries to register. All errors are retried, and unexpected
@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is the maximum time in s until the registration of the broker's previous run expires."""
+        """`wait_s` is the maximum wait, in seconds, until the previous run's registration expires."""
         self.broker_epoch = UNKNOWN_EPOCH
         """The epoch of the current registration (KIP-380)."""
         self._current = current

@@ -1,4 +1,4 @@
-"""The receipt of the first metadata after startup. Startup waits for it."""
+"""Receipt of the first cluster metadata, for which startup waits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ISR proposals of leaders, which are sent to the controller by AlterPartition (KIP-497). One request at a
-time contains all pending proposals.
+"""ISR proposals of partition leaders, sent to the controller in AlterPartition requests (KIP-497). One
+request at a time contains all pending proposals.
 
 Every proposal gets a response, even after a failure. Without a response, a leader would never propose an ISR
 again, and its partition would stop committing records once a follower fails.

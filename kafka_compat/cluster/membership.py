@@ -1,4 +1,4 @@
-"""Cluster membership of one broker, which may be standalone: registration, the controller link, leadership
+"""Cluster membership of one broker, standalone or in a cluster: registration, the controller link, leadership
 and replication.
 
 At startup, the broker calls `open_store`, `create`, `follow_settings`, `recover` and `register`, and, once it

@@ -216,7 +216,7 @@ class Peering:
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
 
     async def _topic_exists(self, topic: str) -> bool:
-        """Return whether the topic exists in the store. Return True if the store does not respond."""
+        """Return whether the topic exists in the store, or True if the store does not respond."""
         try:
             return await self._store.exists(znodes.topic_path(topic)) is not None
         except MetadataStoreError:

@@ -1,5 +1,5 @@
-"""Startup recovery of a standalone broker, which reconciles the metadata store with the log directories
-before the broker registers. No controller has begun a term yet, and no other broker can have made changes.
+"""Startup recovery of a standalone broker: it reconciles the metadata store with the log directories before
+the broker registers. No controller has begun a term yet, and no other broker can have made changes.
 
 Rules
 1. The store is authoritative. A topic exists if its nodes exist, and missing logs are created. A deletion is
@@ -312,9 +312,9 @@ class _AdoptedTopic:
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """Set aside directories that do not belong to a known topic, as Apache Kafka does: the topic was deleted
-    while the disk was offline, or the directory was copied from elsewhere. No data is lost. Directories of
-    topics in `left_alone`, whose nodes are malformed, stay in place until the nodes are repaired.
+    """Set aside directories without a known topic, as Apache Kafka does. The topic was deleted while the disk
+    was offline, or the directory was copied from elsewhere. No data is lost. Directories of topics in
+    `left_alone`, whose nodes are malformed, stay in place until the nodes are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

@@ -88,7 +88,7 @@ class ClusterCoordinators:
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Stop waiting for responses from brokers that are no longer the coordinator."""
+        """Stop waiting for responses from brokers that no longer coordinate the transactions."""
         for pending, give_up in list(self._given_up.items()):
             if self._leader(pending.shard) != pending.broker_id:
                 give_up()

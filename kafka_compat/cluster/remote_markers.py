@@ -91,7 +91,7 @@ class ClusterMarkerWriter:
                 self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
-        """Stop waiting for responses from brokers that are no longer leaders."""
+        """Stop waiting for responses from brokers that are no longer leaders of the partitions."""
         if not (delta.partitions or delta.deleted):
             return
         for request in list(self._under_way):

@@ -45,7 +45,7 @@ def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post
 
 
 class UpdateMetadata:
-    """The UpdateMetadata requests for one effect, which share their topics."""
+    """The UpdateMetadata requests for one effect. They share one list of topics."""
 
     def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata) -> None:
         self._controller_id = controller_id

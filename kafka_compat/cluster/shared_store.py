@@ -20,9 +20,9 @@ ConnectStore = Callable[[], Awaitable[MetadataStore]]
 
 
 class CurrentSession(MetadataStore):
-    """A store that delegates to a broker's current `session`, which its owner replaces after it expires.
-    Operations that must not continue in another session, such as a controller's writes, use the session
-    itself.
+    """A store that delegates to `session`, the broker's current session. The session is replaced after it
+    expires. Operations that must not continue in another session, such as a controller's writes, use the
+    session itself.
     """
 
     def __init__(self, session: MetadataStore) -> None:

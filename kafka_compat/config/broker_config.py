@@ -187,8 +187,8 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """Return the listeners in `text`, except for controller listeners. KRaft configurations include them,
-        and since Kafka 3.9 also among the advertised listeners.
+        """Return the listeners in `text`, except for controller listeners. KRaft configurations contain
+        controller listeners, and since Kafka 3.9 also in advertised.listeners.
         """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")

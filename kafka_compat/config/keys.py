@@ -102,7 +102,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def show(self, value: Value) -> str | None:
-        """Return a value in the format in which Kafka returns it in DescribeConfigs."""
+        """Format a value as in Kafka's DescribeConfigs responses."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -239,7 +239,7 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Return the settings that Kafka accepts only in AlterConfigs, and this broker also accepts in files."""
+    """Return the settings that this broker also accepts in files, but Kafka only in AlterConfigs."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 

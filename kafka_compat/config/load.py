@@ -143,8 +143,8 @@ class ConfigFileError(Exception):
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """Load the settings in files (the last one wins), in `environment`, unless it is None, and in `overrides`
-    (each `name=value`), which take precedence. Raises ConfigFileError if any of them is invalid.
+    """Load the settings in files (the last file wins), in `environment`, unless it is None, and in
+    `overrides` (each `name=value`), which take precedence. Raises ConfigFileError if a setting is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}

@@ -42,7 +42,7 @@ _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler
 
 
 class Synonym(NamedTuple):
-    """A source of a value, and the setting's name in that source."""
+    """A source of a value, with the setting's name and value in that source."""
 
     name: str
     value: str | None

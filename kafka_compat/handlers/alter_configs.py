@@ -38,7 +38,7 @@ async def alter_each(
     alter: Callable[[R, KafkaError | None], Awaitable[None]],
     api: str,
 ) -> list[AlterConfigsResourceResponse]:
-    """Call `alter` with each resource and its authorization error or None, and return the responses."""
+    """Call `alter` with each resource and its authorization error, if any, and return the responses."""
     counts = await ctx.long_work.finish(
         counted((each.resource_type, each.resource_name) for each in resources)
     )

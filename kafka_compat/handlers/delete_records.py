@@ -56,8 +56,6 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The deletions of one request."""
-
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
@@ -110,7 +108,6 @@ class _Deletions:
         partition.when_deleted(offset, reached)
 
     async def store(self) -> None:
-        """Write the log start offsets to disk."""
         log_dirs = self._ctx.services.log_dirs
         paths = list(dict.fromkeys(path for path, _ in self._begun))
         errors = await asyncio.gather(*(finished(partial(log_dirs.store_log_starts, path)) for path in paths))

@@ -39,7 +39,7 @@ def describe_cluster(
 
 
 async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Respond when the cluster metadata has arrived, because a new broker knows no brokers yet."""
+    """Wait for the cluster metadata and respond. Until it arrives, a new broker knows no brokers."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 

@@ -51,8 +51,8 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """Respond when a new broker has received the cluster metadata. If a response contains no brokers,
-    librdkafka 2.16 forgets all brokers and coordinators.
+    """Wait until this new broker has received the cluster metadata, and respond. If a response contains no
+    brokers, librdkafka 2.16 forgets all brokers and coordinators.
     """
     await ctx.services.await_metadata()
     answer = _answer(ctx, request)

@@ -313,8 +313,8 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Start to verify that the transaction includes the partitions to which it has not written yet. Return
-    None if no verification is needed.
+    """Ask the coordinator to verify that the transaction includes the partitions, or, in version 12 and
+    later, to add them. Return None if it already includes them or verification is disabled.
     """
     broker = ctx.services
     transactional_id = request.transactional_id

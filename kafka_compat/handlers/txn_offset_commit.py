@@ -121,8 +121,8 @@ def _commit(
 
 
 def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Start to verify that the transaction includes the group's partition of `__consumer_offsets`. Return
-    None if no verification is needed.
+    """Ask the coordinator to verify that the transaction includes the group's offsets partition or, in
+    version 5, to add it. Return None if verification is disabled.
     """
     broker = ctx.services
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS

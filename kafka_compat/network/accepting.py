@@ -35,7 +35,7 @@ _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """Return the number of descriptors that are reserved for files, if the process may open `limit`."""
+    """Return the number of descriptors to reserve for files, if `limit` is the descriptor limit."""
     return min(max(limit // 8, 16), 1024)
 
 
@@ -130,14 +130,14 @@ class Acceptor:
         self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
 
     def let_go(self) -> None:
-        """Stop accepting permanently. The listening socket stays open."""
+        """Stop accepting connections for good. The listening socket stays open."""
         if self._retry is not None:
             self._retry.cancel()
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening.fileno())
 
     def stop(self) -> None:
-        """Stop accepting, and close the listening socket."""
+        """Stop accepting connections, and close the listening socket."""
         self.let_go()
         self._listening.close()
 

@@ -115,7 +115,7 @@ class HoldsAnswers(Protocol):
 
 
 class AnswerBudget:
-    """The memory budget of responses (rules 4 and 5). Calls `on_full` at twice the budget."""
+    """The memory budget of responses (rules 4 and 5). Calls `on_full` when twice the budget is used."""
 
     def __init__(
         self, limit_bytes: int, call_soon: Callable[[Callable[[], None]], object], on_full: Callable[[], None]
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """If twice the budget is used, close connections whose clients do not read. Return their number."""
+        """If twice the budget is used, disconnect clients that do not read responses. Return their number."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

@@ -335,7 +335,7 @@ class Connection:
                 self.go_on()
 
     def drop_later(self, slot: Slot) -> None:
-        """Drop the responses to all requests after that of `slot`. The caller must then call `close`."""
+        """Drop the responses to requests after the request of `slot`. The caller must then call `close`."""
         self._output.drop_later(slot)
 
     @property

@@ -154,7 +154,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Decode a request in the codec's thread and serve it. Until decoded, it counts as unserved."""
+        """Decode a request in the codec's thread and serve it. It counts as unserved until it is decoded."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)

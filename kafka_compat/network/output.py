@@ -322,7 +322,7 @@ class Output:
 
 
 def _ignore(*_: object) -> None:
-    """Replace the callbacks of an output whose connection is closed."""
+    """Do nothing. Replaces the callbacks of an output whose connection is closed."""
 
 
 def _size_of(part: Part) -> int:

@@ -1,4 +1,4 @@
-"""Server of all listeners: accepts connections, and closes those that are idle, late, or block memory."""
+"""Server of all listeners: accepts connections, and closes those that are idle or late, or block memory."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Server:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close an idle connection to make room for a broker's connection beyond the limit."""
+        """Close the least recently active connection, because a broker's connection exceeds the limit."""
         others = [
             one
             for one in self.connections

@@ -143,7 +143,7 @@ class TlsSocket:
         self.has_more = True
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Encrypt and send bytes. Call it again with the same bytes after BlockingIOError (rule 3)."""
+        """Encrypt and send bytes. After BlockingIOError, repeat the call with the same bytes (rule 3)."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:
@@ -191,7 +191,7 @@ class TlsSocket:
 
 
 def _ignore(_: object) -> None:
-    """Replace the callbacks of a closed socket."""
+    """Do nothing. Replaces the callbacks of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:

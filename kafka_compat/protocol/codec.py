@@ -77,8 +77,8 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """Decode a long message, and return it with the position after it. Call this in a separate thread: it
-    releases the interpreter lock now and then, which compiled codecs do not.
+    """Decode a long message, and return it with the position after it. Call this in a separate thread. Unlike
+    compiled codecs, it releases the interpreter lock now and then.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """Encode a long message as parts. Call this in a separate thread: it releases the interpreter lock now
-    and then, which joining a million parts would not.
+    """Encode a long message as parts. Call this in a separate thread. Unlike a join of a million parts, it
+    releases the interpreter lock now and then.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []

@@ -93,7 +93,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """Return the source lines, preceded by variable types. Adds their constants to `constants`."""
+    """Return the source lines after declarations of their variables. Add their constants to `constants`."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):

@@ -1,6 +1,4 @@
-"""JSON form of messages, with field names in snake_case, bytes as base64 and IDs as text, and the names of
-APIs for users.
-"""
+"""JSON form of messages (names in snake_case, bytes as base64, IDs as text), and API names for users."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ReadResult:
         """Whether the response must be sent now, because a partition has an error or has diverged."""
 
     def add_unknown(self, *, is_follower: bool) -> None:
-        """Add the unknown partitions to the others, by rule 5."""
+        """Append `unknown` to `found`, by rule 5."""
         if not is_follower:
             self.unknown.sort(key=lambda part: part[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
         self.found += self.unknown

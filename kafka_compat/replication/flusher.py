@@ -53,7 +53,7 @@ class Flusher:
         rounds.request(target, callback)
 
     def close(self) -> None:
-        """Start no further rounds."""
+        """Ignore later flush requests."""
         self._closed = True
 
 

@@ -1,5 +1,5 @@
-"""State machine of a follower for one leader, which builds requests and applies the responses. No I/O except
-on logs.
+"""State machine that replicates partitions from one leader: it builds the follower's requests and applies the
+responses. No I/O, except on logs.
 
 States of a partition, and their transitions
 

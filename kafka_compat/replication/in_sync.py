@@ -256,7 +256,7 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """Return the offset below which every replica that rules 4 and 5 name has all records. `local_end` is
+        """Return the offset below which all replicas named by rules 4 and 5 have all records. `local_end` is
         the leader's own offset.
         """
         end = local_end

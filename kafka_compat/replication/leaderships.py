@@ -1,4 +1,4 @@
-"""Notifications that this broker became or stops being leader of a partition. See also `metadata/feed.py`."""
+"""Notifications that this broker became or is no longer leader of a partition (see `metadata/feed.py`)."""
 
 from __future__ import annotations
 

@@ -250,8 +250,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Compare a client's leader epoch, which is -1 if unknown (KIP-320), with this replica's, and return
-        an error code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
+        """Compare a client's leader epoch (-1 if unknown) with this replica's (KIP-320), and return an error
+        code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch
@@ -300,14 +300,14 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` when the records below `offset` are committed, or with an error code."""
+        """Call `callback` with NONE when the records below `offset` are committed, or with an error."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """Call `callback` when this replica has the records below `offset` (acks=1), or with an error."""
+        """Call `callback` with NONE when this replica has the records below `offset`, or with an error."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
@@ -416,7 +416,7 @@ class Partition:
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Update the high watermark and the low watermark, which do not wait for offline brokers."""
+        """Update the high watermark and the low watermark, because they do not wait for offline brokers."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:

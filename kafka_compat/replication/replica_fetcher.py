@@ -204,7 +204,7 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """Send one lookup, or a sequence of fetches. Return False if no request is needed."""
+        """Send one ListOffsets request, or a sequence of Fetch requests. Return False if none is needed."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:

@@ -1,4 +1,4 @@
-"""Mapping between Java's names of cipher suites, which are those of the RFCs, and OpenSSL's names."""
+"""Mapping between the names of cipher suites in Java, which are those of the RFCs, and in OpenSSL."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CIPHERS: Final = (
 
 def openssl_name(suite: str) -> str | None:
     """Return OpenSSL's name for a cipher suite, given its Java or OpenSSL name. Return None if OpenSSL does
-    not know the suite, or if it lacks encryption or authentication. TLS 1.3 suites have the same name in
-    both, which begins with TLS_.
+    not know the suite, or if the suite lacks encryption or authentication. The names of TLS 1.3 suites begin
+    with TLS_, and are the same in Java and OpenSSL.
     """
     for name in (suite, _translated(suite)):
         if name in _known():

@@ -131,7 +131,7 @@ class _Reader:
 
 
 def _without_jks_protection(protected: bytes, password: str) -> bytes:
-    """Decrypt Sun's own cipher: each block is the SHA-1 of the password and the last block or the salt."""
+    """Decrypt Sun's own cipher: each block is the SHA-1 of the password and the previous block or salt."""
     salt, text, digest = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],

@@ -137,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """Raise StoreError if the file is not a store, or if only one of the file and its type is PEM."""
+    """Raise StoreError if the file is not a store, or if it is PEM but its type is not, or vice versa."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
@@ -301,7 +301,7 @@ def _certificate(where: str, content: bytes) -> x509.Certificate:
 
 
 def _checked(entry: KeyEntry, where: str) -> KeyEntry:
-    """Return the entry. Raises StoreError if its certificates do not match its key."""
+    """Return `entry` if its certificates match its key. Otherwise, raises StoreError."""
     if not entry.chain:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
     own = entry.chain[0].public_key()

@@ -16,8 +16,8 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """A user who is authenticated by a delegation token. It is equal to the user's Principal and has the same
-    rights, except the right to request tokens.
+    """A user who is authenticated by a delegation token. The object equals the user's Principal and has the
+    same rights, except the right to request tokens.
     """
 
     __slots__ = ()

@@ -45,7 +45,7 @@ class Upsertion(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One user's number of iterations for each mechanism, or an error."""
+    """One user's SCRAM iterations for each mechanism, or an error."""
 
     user: str
     iterations: dict[int, int]

@@ -102,8 +102,8 @@ class TlsContext:
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """Return the context for new connections, with the stores in these settings read from the files, or
-        this object if nothing has changed. All other settings take effect after a restart. Raises ConfigError
+        """Return the context for new connections: this object if nothing has changed, or a new one with the
+        stores in `settings`, read from their files. All other settings require a restart. Raises ConfigError
         if the new stores are invalid or, by Kafka's rules (KIP-226), not allowed while the listener runs.
         """
         settings = self.settings._replace(
@@ -279,8 +279,8 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """Yield a path from which OpenSSL can read `content` once. On Linux, it is in memory; elsewhere, it is a
-    file that only this user can read and that is deleted immediately.
+    """Yield a path from which OpenSSL can read `content` once. On Linux, the content stays in memory;
+    elsewhere, it is in a file that only this user can read and that is deleted immediately.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)

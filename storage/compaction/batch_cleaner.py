@@ -49,8 +49,8 @@ class Transactions:
         self._committed_seen: set[int] = set()
 
     def discards(self, header: BatchHeader, data: memoryview) -> bool:
-        """Whether to remove the records of this batch, because the batch belongs to an aborted transaction or
-        is the marker of a transaction whose batches are all removed.
+        """Whether to remove the records of this batch: it belongs to an aborted transaction, or is the marker
+        of a transaction whose batches have all been removed.
         """
         if header.attributes & CONTROL_FLAG:
             return self._discards_marker(header, data)
@@ -91,7 +91,7 @@ class Transactions:
 
 
 class LastOfProducer(NamedTuple):
-    """A producer's epoch and last record offset. The offset is -1 if the epoch has only a marker."""
+    """A producer's epoch and last record offset (-1 if the epoch contains only a transaction marker)."""
 
     producer_epoch: int
     last_offset: int
@@ -231,7 +231,7 @@ def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[
 def _with_horizon(
     header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int], due_ms: int
 ) -> bytes:
-    """Add a delete horizon, which replaces the base timestamp, to the batch (KIP-534)."""
+    """Set the delete horizon of the batch, in place of the base timestamp (KIP-534)."""
     moved_ms = header.base_timestamp - due_ms
     parts = []
     for index in kept:
@@ -246,7 +246,7 @@ def _with_horizon(
 
 
 class Sized(Protocol):
-    """The segment sizes, in bytes, by which segments are grouped."""
+    """The offset range and file sizes of one segment, which determine how segments are grouped."""
 
     @property
     def base_offset(self) -> int: ...

@@ -1,4 +1,4 @@
-"""One cleaning of one log, which applies the rules of `batch_cleaner` to segment files on disk.
+"""One cleaning of one log: the rules of `batch_cleaner`, applied to segment files on disk.
 
 The job reads sealed segments and writes `.cleaned` files to the same directory. They are durable before they
 are reported. The job never changes an existing file. The caller then either replaces the old files with the
@@ -95,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A new segment in `.cleaned` files, which replaces the segments with the base offsets `sources`."""
+    """A new segment in `.cleaned` files. It replaces the segments with the base offsets `sources`."""
 
     sources: tuple[int, ...]
     size_bytes: int

@@ -133,7 +133,7 @@ class _Dictionary:
         return self._offsets.values()
 
     def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
-        """Move all entries to a new slot table. Return None if a slot table has too few slots to be useful.
+        """Move all entries to a new slot table. Return None if the new table would have too few slots.
 
         `memory_bytes` is the limit for both tables together.
         """

@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Pending deletions of one directory, with their due times. `schedule` may be called from any thread, but
-    `run` only in the directory's worker.
+    """Pending deletions in one log directory, with their due times. `schedule` may be called from any thread,
+    but `run` only in the directory's worker.
     """
 
     def __init__(self, filesystem: Filesystem) -> None:

@@ -29,8 +29,8 @@ def unique_name(key: TopicPartition, ending: str) -> str:
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """Return the partition whose log, or future copy of a log, is in a directory with this name. Return None
-    for other directories, and if the name of a future copy was truncated.
+    """Return the partition whose log or future copy is in a directory with this name. Return None for other
+    directories, and if the name of a future copy was truncated.
     """
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None

@@ -1,4 +1,4 @@
-"""Worker thread of one log directory, which runs jobs that wait for the disk.
+"""Worker thread that runs the disk operations of one log directory.
 
 Rules
 1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the

@@ -1,4 +1,4 @@
-"""Scan of one log directory at startup, which opens every log in the directory."""
+"""Scan at startup that opens every log in one log directory."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs first, because startup needs space and the disk may be full."""
+    """Remove the directories of deleted logs before logs are opened, to free space if the disk is full."""
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -161,8 +161,8 @@ def _reopen(
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Call `action` for each item, and return the results. With `waits`, the calls wait for the disk and run
-    in threads, so that their syncs share a commit of the file system's journal.
+    """Call `action` for each item, and return the results. With `waits`, run the calls in threads, because
+    they wait for the disk: their syncs can then share a commit of the file system's journal.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

@@ -71,7 +71,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation that is not applied to the files yet. In memory, the log already ends at `offset`."""
+    """A truncation that has not been applied to the files. In memory, the log already ends at `offset`."""
 
     key: TopicPartition
     log: Log
@@ -258,7 +258,7 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Remove the log from `logs` but keep its directory. The caller must then call `remove` at once."""
+        """Remove the log from `logs` but keep its directory. The caller must call `remove` immediately."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
@@ -319,7 +319,7 @@ class LogDirectory:
         return key not in self.logs and self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call `done` once `is_free` is true, or with the error that prevents it."""
+        """Call `done` with None once `is_free` is true, or with the error that prevents it."""
         if self.is_free(key):
             done(None)
             return
@@ -378,8 +378,8 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call `done` when the current log start offsets are durable, or with an error. One write serves all
-        requests that arrive before it begins.
+        """Call `done` with None when the current log start offsets are durable, or with an error. One write
+        serves all requests that arrive before it begins.
         """
         self._log_start_waiters.append(done)
         if len(self._log_start_waiters) == 1:

@@ -131,7 +131,7 @@ class LogDirs:
     # --- startup
 
     def lock(self) -> None:
-        """Lock the directories for this process, as `load` also does.
+        """Lock the directories for this process. `load` also locks them.
 
         Raises LogDirInUse if a directory is already locked, or OutOfResources.
         """
@@ -143,7 +143,7 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Release the locks on the directories, as `close` also does."""
+        """Release the locks on the directories. `close` also releases them."""
         for directory in self._directories.values():
             directory.claim.unlock()
 
@@ -314,7 +314,7 @@ class LogDirs:
         return all(directory.is_free(key) for directory in self._directories.values() if directory.online)
 
     def when_ready(self, key: TopicPartition, done: Done) -> None:
-        """Call `done` when `is_ready` may have become true, or with the error that prevents it."""
+        """Call `done` with None when `is_ready` may have become true, or with the error that prevents it."""
         log = self.logs.get(key)
         if log is not None:
             log.truncations.when_none(lambda: done(None))
@@ -359,7 +359,7 @@ class LogDirs:
             directory.tick(now_ms)
 
     def store_log_starts(self, path: str, done: Done) -> None:
-        """Call `done` when the directory's current log start offsets are durable, or with an error."""
+        """Call `done` with None when the directory's log start offsets are durable, or with an error."""
         self._directories[path].store_log_starts(done)
 
     def when_idle(self, path: str, done: Done) -> None:

@@ -162,13 +162,13 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Retry making finished moves durable, after errors that allow a retry."""
+        """Try again to make finished moves durable, after temporary errors."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
-        """Drop the copies in a failed directory, and the copies of its logs."""
+        """Drop the copies in a failed directory, and the copies of the logs in that directory."""
         for key, future in list(self.futures.items()):
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]

@@ -115,7 +115,7 @@ def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
 
 
 def return_to(directories: Sequence[str], name: str) -> None:
-    """Return the directories to a saved state. No broker may have them open. Raises OSError."""
+    """Restore the directories to a saved state. No broker may have them open. Raises OSError."""
     marker = f"{directories[0]}/{RETURNING}"
     RealFilesystem().write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
     os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)
@@ -139,7 +139,7 @@ def return_to(directories: Sequence[str], name: str) -> None:
 
 
 def finish_return(directories: Sequence[str]) -> None:
-    """Repeat a return that was interrupted because the process was killed. Raises OSError."""
+    """Repeat a restoration that was interrupted because the process was killed. Raises OSError."""
     try:
         name = RealFilesystem().read_file(f"{directories[0]}/{RETURNING}").decode()
     except FileNotFoundError:
@@ -148,8 +148,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Return the directories of several brokers to a saved state, and restore `file`, which the first broker
-    saved, to the directory `shared`. No process may have the directories open. Raises OSError.
+    """Restore the directories of several brokers to a saved state, and `file`, which the first broker saved,
+    to the directory `shared`. No process may have the directories open. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
@@ -221,8 +221,8 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Restore the directory of a log, which may now belong to a new topic with the same name. Write `files`,
-    and link the files whose paths begin with `prefix`; `links` maps their names to inode numbers.
+    """Restore the directory of a log, even if it now belongs to a new topic with the same name. Write
+    `files`, and link the files whose paths begin with `prefix`; `links` maps their names to inode numbers.
     """
     kept = set()
     try:
@@ -244,7 +244,7 @@ def _return_directory(
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:
-    """Truncate a file to the saved content. Return False if it has different content or other links."""
+    """Truncate a file to the saved content. Return False if its content differs or it has other links."""
     file = RealFilesystem().open(path)
     if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
         return False

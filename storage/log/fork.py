@@ -1,4 +1,4 @@
-"""Forks of a log: directories with the same records on the same disk, as hard links instead of copies.
+"""Forks of a log: directories with the same records on the same disk, stored as hard links, not copies.
 
 A closed segment is never written to again: compaction and retention replace or unlink its files, and the
 content remains available through other links. Therefore a fork contains links to closed segments and a copy

@@ -59,7 +59,7 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 class AppendInfo:
     """The offsets of appended batches. `log_append_time` is -1 if the topic uses CreateTime. `duplicate` is
-    true if the request is a retry, and the offsets are those of the batch that is already stored.
+    true if the request is a retry, and the offsets are from the batch that is already stored.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -576,7 +576,7 @@ class Log:
         return [segment.base_offset for segment, _ in going]
 
     def file_deletion_ms(self) -> int:
-        """Return the time, on the monotonic clock, at which to delete files that are taken out of use now."""
+        """Return the time, on the monotonic clock, at which to delete files that have just become unused."""
         return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
 
     # --- truncation of whole batches: at once in memory, and later in the files (see `truncations`)

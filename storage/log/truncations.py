@@ -1,4 +1,4 @@
-"""Pending truncations of a log, which are already complete in memory but not on disk.
+"""Pending truncations of a log: they are complete in memory, but not on disk.
 
 The worker of the log's directory first lowers the checkpoints, so that recovery does not trust records beyond
 the new end, and then truncates the files. Until all truncations of a log are on disk, nothing in the log is
@@ -84,13 +84,13 @@ class Truncations:
         self._waiters: tuple[Callable[[], None], ...] = ()
 
     def follow(self, take: TakeTruncation) -> None:
-        """Call `take` with the log for each future truncation. `take` passes the truncation to the worker,
-        which later calls the truncation's `done`. Without `follow`, truncations run at once.
+        """Call `take` with the log at each later truncation. `take` passes the truncation to the worker,
+        which later calls its `done`. If `follow` is not called, truncations run immediately.
         """
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
-        """Start a truncation of `log`. Without `follow`, raises the same errors as `Truncation.run`.
+        """Start a truncation of `log`. If `follow` was not called, raises the errors of `Truncation.run`.
 
         `log` is a parameter rather than an attribute: if a log and its truncations referred to each other,
         only the garbage collector would free a deleted log.

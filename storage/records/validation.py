@@ -153,7 +153,7 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Validate the data for one partition in a Produce request of this version, or of the newest if None.
+    """Validate the data for one partition in a Produce request of this version (None: the newest version).
 
     The timestamp type and the largest timestamp in the header are corrected if necessary, in place if `data`
     is writable and otherwise in a copy. Raises a StorageError whose class depends on the cause. With `quick`,
@@ -265,7 +265,7 @@ def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple
 def _check_records(
     records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
 ) -> None:
-    """Raise InvalidTimestamp or InvalidRecord with the index of each invalid record, if there are any.
+    """Raise InvalidTimestamp or InvalidRecord, with the indexes of the invalid records, if there are any.
 
     All records may be valid even if the smallest timestamp is out of range, because records without a
     timestamp are not checked. `is_log_append_time` is true if the producer set the type LogAppendTime.

@@ -70,7 +70,7 @@ class OffsetIndex:
         return len(self._offsets) * ENTRY_SIZE_BYTES
 
     def append(self, last_offset: int, position: int) -> None:
-        """Add an entry for the batch at `position`. `last_offset` must be above those of earlier entries."""
+        """Add an entry for the batch at `position`. `last_offset` must be above all earlier last offsets."""
         self._positions.append(position)
         self._offsets.append(last_offset - self.base_offset)
 

@@ -131,7 +131,7 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system that retries calls that fail for lack of descriptors, after closing segments (`spare`).
+    """A file system that closes segments (`spare`) and retries a call that fails for lack of descriptors.
 
     If `spare` returns 0, no segment is left to close and the error is raised.
     """

@@ -225,7 +225,7 @@ class Segment:
         self.sync(sealed=True)
 
     def complete(self) -> None:
-        """Store the indexes, and release the tail and the reserved disk space, before sealing."""
+        """Store the indexes, and release the tail and the reserved space, before the segment is sealed."""
         self.store_indexes()
         self._forget_tail()
         if self._reserved_bytes > RESERVE_FROM_BYTES:
@@ -365,7 +365,7 @@ class Segment:
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """Return the position of the first batch that ends at or after `offset`, or the size if none does."""
+        """Return the position of the first batch that ends at or after `offset`, or the segment size."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """Return the same position as `position_of`. May run in any thread, as the tail is not used."""
+        """Return the result of `position_of`. May run in any thread, because it does not use the tail."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):

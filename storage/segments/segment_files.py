@@ -45,8 +45,8 @@ class SegmentFiles:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
     def unshare(self) -> None:
-        """Copy the files that are written in place if a fork links to them (`log.fork`). Indexes are replaced
-        as a whole and need no copy.
+        """If a fork (`log.fork`) links to files that are written in place, replace them with copies. Indexes
+        are replaced as a whole and need no copy.
         """
         self._filesystem.unshare(self.path(LOG_SUFFIX))
         self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
@@ -91,5 +91,5 @@ class SegmentFiles:
             self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
 
     def txn_index(self) -> TransactionIndex:
-        """Return the index of aborted transactions, which reads its file on demand."""
+        """Return the index of aborted transactions. It reads its file on demand."""
         return TransactionIndex(self._filesystem, self.path(TXN_INDEX_SUFFIX))

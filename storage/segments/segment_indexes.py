@@ -138,7 +138,7 @@ class SegmentIndexes:
         return offset_index, time_index
 
     def store(self) -> None:
-        """Write the index files, without a sync. As in Kafka, the largest timestamp ends the time index."""
+        """Write the index files, unsynced. As in Kafka, the time index ends with the largest timestamp."""
         if self.txn_index is not None:
             self.txn_index.store()
         if self._is_new:
@@ -151,7 +151,7 @@ class SegmentIndexes:
         self.stored = True
 
     def transactions(self) -> TransactionIndex:
-        """Return the transaction index, which reads its file on demand."""
+        """Return the transaction index. It reads its file on demand."""
         if self.txn_index is None:
             self.txn_index = self._files.txn_index()
         return self.txn_index

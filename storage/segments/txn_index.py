@@ -42,7 +42,7 @@ def encode(entries: list[AbortedTxn]) -> bytes:
 
 
 def decode(content: bytes) -> list[AbortedTxn]:
-    """Decode an index file. Raises CorruptFile if it is torn or out of order or has an unknown version."""
+    """Decode an index file. Raises CorruptFile if it is torn, out of order, or of an unknown version."""
     if len(content) % _ENTRY.size:
         raise CorruptFile(f"a transaction index of {len(content)} bytes ends inside an entry")
     entries: list[AbortedTxn] = []
@@ -102,7 +102,7 @@ class TransactionIndex:
             self._stored = False
 
     def store(self) -> None:
-        """Write the file if it differs from memory. Raises OSError."""
+        """Write the index to its file unless the file is up to date. Raises OSError."""
         if not self._stored:
             self._filesystem.write_file(self._path, encode(self._load()))
             self._stored = True

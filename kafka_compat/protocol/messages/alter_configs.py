@@ -14,8 +14,8 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """All dynamic settings of one resource. Settings that are missing return to their defaults. resource_type
-    is 2 (topic), 4 (broker), 8 (broker logger), 16 (client metrics) or 32 (group).
+    """All dynamic settings of one resource. Settings that are missing are reset to their defaults.
+    resource_type is 2 (topic), 4 (broker), 8 (broker logger), 16 (client metrics) or 32 (group).
     """
 
     resource_type: s.Int8 = 0

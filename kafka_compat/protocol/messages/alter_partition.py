@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica's broker ID and epoch. The epoch shows whether the broker has restarted since (KIP-903)."""
+    """A replica's broker ID, and the broker epoch, with which restarts are detected (KIP-903)."""
 
     broker_id: s.Int32 = s.field("3+", default=0)
     broker_epoch: s.Int64 = s.field("3+", default=-1)
@@ -15,8 +15,7 @@ class BrokerState:
 @s.struct
 class PartitionData:
     """The in-sync replicas that the leader proposes. leader_recovery_state is 1 if the leader was elected
-    uncleanly (KIP-704). `partition_epoch` is the ZooKeeper version of the partition's state that the leader
-    knows.
+    uncleanly (KIP-704). `partition_epoch` is the version of the partition's znode that the leader knows.
     """
 
     partition_index: s.Int32 = 0
@@ -38,7 +37,7 @@ class TopicData:
 
 @s.request(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionRequest:
-    """Versions 1, 2 and 3 add the recovery state, topic IDs, and broker epochs in the ISR, respectively."""
+    """Version 1 adds the recovery state, version 2 topic IDs, and version 3 broker epochs in the ISR."""
 
     broker_id: s.Int32 = 0
     broker_epoch: s.Int64 = -1

@@ -54,7 +54,7 @@ class CreatableTopicConfigs:
 
 @s.struct
 class CreatableTopicResult:
-    """The result for one topic. Versions 5 and 7 add its settings (KIP-525) and its ID, respectively."""
+    """The result for one topic. Version 5 adds the settings (KIP-525), and version 7 the topic ID."""
 
     name: s.String = ""
     topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DeleteAclsFilter:
-    """A filter for the entries to delete. Null names and enumeration value 1 (ANY) match all."""
+    """A filter for the entries to delete. A null name or the value 1 (ANY) matches everything."""
 
     resource_type_filter: s.Int8 = 0
     resource_name_filter: s.NullableString = ""

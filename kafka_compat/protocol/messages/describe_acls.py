@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
 class DescribeAclsRequest:
-    """Null names and enumeration value 1 (ANY) match all. Version 1 adds the pattern type (KIP-290)."""
+    """A null name or the value 1 (ANY) matches everything. Version 1 adds the pattern type (KIP-290)."""
 
     resource_type_filter: s.Int8 = 0
     resource_name_filter: s.NullableString = ""

@@ -15,7 +15,7 @@ class ComponentData:
 
 @s.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """`strict` excludes entities that have other components."""
+    """`strict` excludes entities with components that the filter does not name."""
 
     components: list[ComponentData] = []
     strict: s.Bool = False

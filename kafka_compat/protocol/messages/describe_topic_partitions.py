@@ -30,7 +30,7 @@ class DescribeTopicPartitionsRequest:
 
 @s.struct
 class DescribeTopicPartitionsResponsePartition:
-    """One partition, with its eligible leader replicas, or null if it has none (KIP-966)."""
+    """One partition. `eligible_leader_replicas` is null if there are none (KIP-966)."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0

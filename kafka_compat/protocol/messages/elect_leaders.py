@@ -12,7 +12,7 @@ class TopicPartitions:
 
 @s.request(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """If `topic_partitions` is null, all are requested. election_type is 0 (preferred) or 1 (unclean)."""
+    """Null `topic_partitions` requests all partitions. election_type is 0 (preferred) or 1 (unclean)."""
 
     election_type: s.Int8 = s.field("1+", default=0)
     topic_partitions: list[TopicPartitions] | None = []
@@ -21,7 +21,7 @@ class ElectLeadersRequest:
 
 @s.struct
 class PartitionResult:
-    """The result for one partition. ELECTION_NOT_NEEDED means that it already has the requested leader."""
+    """The result for one partition. ELECTION_NOT_NEEDED: it already has the requested leader."""
 
     partition_id: s.Int32 = 0
     error_code: s.Int16 = 0

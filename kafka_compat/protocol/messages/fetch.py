@@ -107,8 +107,8 @@ class AbortedTransaction:
 @s.struct
 class PartitionData:
     """Records of one partition, in whole batches; the last batch may be truncated. Offsets are -1 after an
-    error. `aborted_transactions` is null unless isolation_level is read_committed. A consumer must continue
-    at `preferred_read_replica`, which is nearer, unless it is -1 (KIP-392).
+    error. `aborted_transactions` is null unless isolation_level is read_committed. Unless it is -1,
+    `preferred_read_replica` is a nearer replica, from which a consumer must continue (KIP-392).
     """
 
     partition_index: s.Int32 = 0

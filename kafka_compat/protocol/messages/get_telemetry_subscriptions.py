@@ -6,14 +6,14 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest:
-    """An ID of zero requests a new ID."""
+    """A client instance ID of zero requests a new ID."""
 
     client_instance_id: s.Uuid = s.ZERO_UUID
 
 
 @s.response(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse:
-    """The metrics to push, and the interval. An empty string in requested_metrics stands for all metrics."""
+    """The metrics to push, and the push interval. "" in requested_metrics stands for all metrics."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -6,7 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all IDs. Versions 1 and 2 add a minimum duration in ms (-1: none) and a pattern."""
+    """Empty filters match all transactions. Version 1 adds a minimum duration in ms (-1: none). Version 2
+    adds a pattern for transactional IDs.
+    """
 
     state_filters: list[s.String] = []
     producer_id_filters: list[s.Int64] = []

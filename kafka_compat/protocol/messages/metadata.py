@@ -16,7 +16,8 @@ class MetadataRequestTopic:
 @request(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
     """In version 0, an empty list requests all topics. In later versions, it requests no topics, and null
-    requests all. Version 4 lets the client forbid auto-creation; versions 10 and 12 add topic IDs (KIP-516).
+    requests all. Version 4 lets the client forbid auto-creation, version 10 returns topic IDs, and version 12
+    accepts them (KIP-516).
     """
 
     topics: list[MetadataRequestTopic] | None = s.field(default=[], nullable="1+")

@@ -18,7 +18,7 @@ class OffsetFetchRequestTopics:
 
 @s.struct
 class OffsetFetchRequestGroup:
-    """One group. If `topics` is null, all are requested. Version 9 adds the requesting member (KIP-848)."""
+    """One group. Null `topics` requests all topics. Version 9 adds the requesting member (KIP-848)."""
 
     group_id: s.String = s.field("8+", default="")
     member_id: s.NullableString = s.field("9+", default=None)

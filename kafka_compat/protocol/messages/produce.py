@@ -27,8 +27,8 @@ class ProduceRequest:
     """`acks` is 0 (no response), 1 (respond when the leader has the records) or -1 (respond when all in-sync
     replicas have them). The version determines the record format: versions 0 and 1 use message format 0,
     version 2 uses format 1, and later versions use format 2; zstd requires version 7. Version 9 is flexible.
-    Versions 11 and 12 state which errors a transactional client supports (KIP-890), and version 13 adds topic
-    IDs (KIP-516).
+    Clients that send version 11 support TRANSACTION_ABORTABLE, version 12 implies AddPartitionsToTxn
+    (KIP-890), and version 13 adds topic IDs (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)

@@ -1,4 +1,4 @@
-"""Authorizer that decides by ACLs, and writes its decisions to an audit log (Kafka's AclAuthorizer).
+"""ACL-based authorizer, with an audit log of its decisions (Kafka's AclAuthorizer).
 
 The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denials are logged at INFO, and
 permissions at DEBUG. Each line has Kafka's format, followed by the reason.
@@ -18,7 +18,7 @@ audit: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 class AclAuthorizer:
-    """An Authorizer that decides by ACLs. See `security.authorizer.Authorizer` for the methods."""
+    """An ACL-based Authorizer. See `security.authorizer.Authorizer` for the methods."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules

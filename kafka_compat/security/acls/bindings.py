@@ -101,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """Return all patterns that may match, or None if only a search of the existing patterns can tell."""
+        """Return all patterns that may match, or None if the existing patterns must be searched."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
@@ -204,8 +204,8 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """Decode the ACLs in a pattern's node. Raises MalformedNode if an entry is invalid or of an unknown kind,
-    because it might be a denial.
+    """Decode the ACLs in a pattern's node. Raises MalformedNode if an entry is invalid or has unknown values,
+    because the entry might deny an operation.
     """
     if not data:
         return frozenset()

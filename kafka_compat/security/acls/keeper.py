@@ -46,7 +46,7 @@ _MALFORMED: Final = "its last known ACLs stay in effect; without any, only super
 
 
 class Known(NamedTuple):
-    """The ACLs in a pattern's node, and the node's version, which is None if the node does not exist."""
+    """The ACLs in a pattern's node, and the version of the node, or None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -63,7 +63,7 @@ class Deleted(NamedTuple):
 
 
 class Keeper:
-    """A cached copy of the ACLs in the metadata store, through which they are also changed."""
+    """The ACLs in the metadata store: a cached copy, and operations that change them."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
         """`rules` receives the ACLs from the store."""

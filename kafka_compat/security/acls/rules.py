@@ -1,5 +1,5 @@
 """Authorization decisions: whether the ACLs allow a principal on a host to execute an operation on a
-resource. No I/O. Fast with many ACLs.
+resource. No I/O. Decisions are fast even if there are many ACLs.
 
 Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
 1. A super user may execute all operations.

@@ -65,8 +65,8 @@ class EarlyRefresh:
 
 
 def parse_key_set(content: bytes) -> tuple[Key, ...]:
-    """Parse a key set, and return the keys that may sign tokens. Ignores other and invalid keys. Raises
-    ValueError if the content is not a key set.
+    """Parse a key set, and return the keys that may sign tokens. Other keys and invalid keys are ignored.
+    Raises ValueError if the content is not a key set.
     """
     try:
         found = json.loads(content)
@@ -121,7 +121,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
 
 
 class KeySource(NamedTuple):
-    """The endpoint of a key set, and the intervals of fetches (sasl.oauthbearer.jwks.endpoint.*, in ms)."""
+    """The endpoint of a key set, and the times between fetches (sasl.oauthbearer.jwks.endpoint.*, ms)."""
 
     place: Place
     refresh_ms: int

@@ -99,7 +99,7 @@ class TokenSource:
             pause_ms = max(1, pause_ms * 2)
 
     async def keep(self) -> None:
-        """Renew the token each time before it expires."""
+        """Renew each token before it expires."""
         while True:
             assert self._token is not None
             now_ms = self._now_ms()

@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. If `audiences` is empty, `aud` must be missing. Any issuer matches None."""
+    """The required claims. `aud` must be missing if `audiences` is empty. `issuer` None permits any."""
 
     issuer: str | None
     audiences: frozenset[str]

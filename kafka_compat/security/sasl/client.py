@@ -25,7 +25,7 @@ class ClientMechanism(Protocol):
         """Return the client's first token. Raises Untrusted if this broker lacks credentials."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the reply to a challenge, or None at the end. Raises Untrusted if it is invalid."""
+        """Return the reply to a challenge, or None at the end. An invalid challenge raises Untrusted."""
 
 
 class PlainClient:

@@ -51,8 +51,8 @@ class Token(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Token lifetimes: delegation.token.max.lifetime.ms, and delegation.token.expiry.time.ms, which starts at
-    each renewal.
+    """Token lifetimes: the maximum lifetime (delegation.token.max.lifetime.ms), and the time after which a
+    token expires unless it is renewed (delegation.token.expiry.time.ms).
     """
 
     lifetime_max_ms: int
@@ -72,7 +72,7 @@ def issued(
     terms: Terms,
     now_ms: int,
 ) -> Token:
-    """Return a new token, valid for `lifetime_ms` (0 or less: the maximum), up to the maximum lifetime."""
+    """Return a new token, valid for the maximum lifetime or, if positive and shorter, `lifetime_ms`."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
     expires_ms = min(max_ms, now_ms + terms.expiry_ms)
@@ -91,8 +91,8 @@ def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, no
 
 
 def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) -> Token | None:
-    """Return the token with an expiry time `period_ms` from now, or None, to delete it, if the period is
-    negative. Raises KafkaError if the principal may not change it, or if it has expired.
+    """Return the token with an expiry time `period_ms` from now. Return None, to delete the token, if the
+    period is negative. Raises KafkaError if the principal may not change it, or if it has expired.
     """
     _must_be_changed_by(token, principal)
     if period_ms < 0:
@@ -184,7 +184,7 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """Return a time, which is negative after an overflow in an Apache Kafka broker."""
+    """Read a time, which may be negative after an overflow in an Apache Kafka broker."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 

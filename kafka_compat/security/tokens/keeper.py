@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """A cached copy of the tokens in the metadata store, through which they are also changed."""
+    """The tokens in the metadata store: a cached copy, and operations that change them."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
@@ -213,7 +213,7 @@ class Keeper:
         return results[0].version if isinstance(results[0], stores.Stat) else 0
 
     async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
-        """Remove expired tokens periodically. One broker does this for the whole cluster."""
+        """Remove expired tokens periodically, while this broker is the controller."""
         while True:
             if is_controller():
                 await self._remove_expired()
