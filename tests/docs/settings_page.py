@@ -167,7 +167,7 @@ def _counts(keys: Iterable[ConfigKey], *, broker: bool) -> str:
         for one in ("**works**", "not needed", "stored only", "ignored")
         if one in states
     )
-    return f"{len(states)} settings: {told}.\n"
+    return f"{len(states)} settings ({told}).\n"
 
 
 def _table(keys: Iterable[ConfigKey], *, broker: bool) -> str:
