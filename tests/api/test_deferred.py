@@ -28,7 +28,7 @@ def told(deferred: Deferred) -> list[object]:
     return seen
 
 
-def test_a_deferred_response_is_completed_once() -> None:
+def test_a_deferred_response_is_completed_only_once() -> None:
     deferred = Deferred()
     seen = told(deferred)
     deferred.complete("response")

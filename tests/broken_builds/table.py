@@ -230,7 +230,7 @@ BROKEN_BUILDS = (
         "coordination/store/store_server.py",
         "        self._next_look.cancel()\n",
         "        self._next_look.cancel()\n        return\n",
-        STORE_SERVER + "test_ephemerals_of_a_killed_process_are_deleted_at_once",
+        STORE_SERVER + "test_ephemeral_nodes_of_a_killed_process_are_deleted_immediately",
     ),
     BrokenBuild(
         "a process that stands still keeps its sessions",

@@ -73,7 +73,7 @@ async def test_quota_stages_are_not_installed_without_quotas(lone: Broker) -> No
             assert (told_ms > 0) == (after is not None)
 
 
-async def test_an_unreadable_quota_does_not_affect_the_others(
+async def test_an_unreadable_quota_does_not_affect_other_quotas(
     lone: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Kafka's tools write the ZooKeeper nodes directly, and so may other programs."""

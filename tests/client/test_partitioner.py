@@ -11,7 +11,7 @@ from kafka_compat.client.partitioner import Sticky, murmur2, partition_of
 
 
 @given(strategies.binary(max_size=40))
-def test_keys_hash_as_in_kafka_python(key: bytes) -> None:
+def test_hashes_of_keys_match_kafka_pythons(key: bytes) -> None:
     assert murmur2(key) == murmur2_of_kafka_python(key) & 0xFFFFFFFF
 
 

@@ -97,7 +97,7 @@ async def test_a_response_to_another_request_is_rejected() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
 
 
-async def test_responses_and_failures_are_delivered_at_once() -> None:
+async def test_responses_and_failures_are_delivered_to_the_callback() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_request(reader)
         writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))

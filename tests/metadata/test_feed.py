@@ -122,7 +122,7 @@ def test_an_update_from_the_controller_is_published_as_one_delta(cache: Metadata
     assert delta.controller_changed
 
 
-def test_a_change_made_by_a_subscriber_is_published_as_the_next_version(cache: MetadataCache) -> None:
+def test_a_subscribers_own_change_is_published_as_the_next_metadata_version(cache: MetadataCache) -> None:
     def create_second(delta: MetadataDelta) -> None:
         if delta.created and delta.created[0].name == "first":
             cache.put_topic(topic("second", 1, topic_id=UUID(int=2)))

@@ -219,7 +219,7 @@ def test_requests_with_slow_batches_keep_their_order(connection: Connection) -> 
         assert response.responses[0].partition_responses[0].base_offset == number
 
 
-def test_old_clients_that_do_not_read_use_bounded_memory(
+def test_old_clients_that_do_not_read_their_responses_do_not_delay_other_clients(
     broker: KafkaCompatBroker, connection: Connection, bystander: Bystander
 ) -> None:
     create(connection, "old", 1)

@@ -34,7 +34,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
     ),
     st.integers(1, 8),
 )
-def test_values_match_those_read_by_the_prometheus_parser(
+def test_pushed_values_match_those_that_the_prometheus_parser_reads(
     families: list[tuple[str, dict[str, float]]], count: int
 ) -> None:
     values = [

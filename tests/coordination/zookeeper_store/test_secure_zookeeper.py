@@ -112,7 +112,7 @@ async def test_names_and_passwords_can_contain_any_characters(server: SecureZooK
 
 
 @pytest.mark.parametrize("username", [USER, "nobody"])
-async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, username: str) -> None:
+async def test_a_failed_login_is_reported_immediately(server: SecureZooKeeper, username: str) -> None:
     # ZooKeeper 3.8 authenticates an unknown user name with the password of the previous user.
     login = DigestLogin(username, "wrong", "the setting")
     started = time.monotonic()

@@ -66,7 +66,7 @@ def test_the_file_is_created_with_the_first_entry(tmp_path: Path) -> None:
         (41, 42, [], False),
     ],
 )
-def test_a_lookup_finds_the_aborted_transactions_of_a_fetch(
+def test_a_lookup_finds_the_aborted_transactions_in_the_fetched_range(
     tmp_path: Path,
     index: TransactionIndex,
     fetch_offset: int,
