@@ -35,7 +35,7 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
         "if False:",
-        FENCES + "test_fetches_with_another_leader_epoch_are_ignored",
+        FENCES + "test_fetches_with_a_different_leader_epoch_are_ignored",
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",

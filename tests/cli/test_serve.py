@@ -176,7 +176,7 @@ def test_environment_settings_apply_if_enabled_and_topics_exist_when_the_broker_
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has prlimit")
-def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
+def test_a_low_soft_limit_for_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     low = ("sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh")
     broker = Running(*on(tmp_path / "data"), launcher=low)

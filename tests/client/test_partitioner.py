@@ -26,7 +26,7 @@ def _first(partitions: Sequence[int]) -> int:
     return partitions[0]
 
 
-def test_records_without_a_key_keep_their_partition_until_a_batch_is_full() -> None:
+def test_records_without_a_key_go_to_one_partition_until_a_batch_is_full() -> None:
     sticky = Sticky(100, _first)
     assert [sticky.partition("t", [0, 1], 40) for _ in range(5)] == [0, 0, 0, 1, 1]
 

@@ -237,7 +237,7 @@ async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
     monkeypatch.undo()
 
 
-async def test_fetches_with_another_leader_epoch_are_ignored(known: Known) -> None:
+async def test_fetches_with_a_different_leader_epoch_are_ignored(known: Known) -> None:
     known.cut_off_followers()
     third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])

@@ -20,7 +20,7 @@ from tests.control.values import sent, stored
 from tests.support.bystander import Bystander
 
 
-def test_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
+def test_a_request_with_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     fault = broker.control.fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", count=2)
     assert sent(producer(broker), "t", b"1", b"2") == [None, None]

@@ -56,7 +56,7 @@ def test_creation_growth_reassignment_and_deletion_of_a_topic_are_published(cach
     assert cache.feed.version == 4
 
 
-def test_a_topic_with_another_id_replaces_the_topic_with_the_same_name(cache: MetadataCache) -> None:
+def test_a_topic_with_a_different_id_replaces_the_topic_with_the_same_name(cache: MetadataCache) -> None:
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1, topic_id=UUID(int=2)))

@@ -76,7 +76,7 @@ def test_the_lag_in_seconds_of_a_stopped_group_increases(lagging: Lagging, codec
     assert lagging.lag() == (3, 3_695.25)
 
 
-def test_lag_in_seconds_is_measured_from_the_append(lagging: Lagging) -> None:
+def test_with_log_append_time_lag_in_seconds_is_measured_from_the_append(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"message.timestamp.type": "LogAppendTime"})
     lagging.produce([5_000, 5_000, 5_000])
     lagging.commit(1)

@@ -70,7 +70,7 @@ def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:
             return
 
 
-def test_a_value_that_is_not_a_number_is_encoded() -> None:
+def test_a_nan_value_is_encoded_as_nan() -> None:
     (message,) = requests([Family("kafka_x", GAUGE, "Help", [(NO_LABELS, math.nan)])])
     ((_, value),) = read([message]).samples.items()
     assert math.isnan(value)

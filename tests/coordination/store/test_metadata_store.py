@@ -57,7 +57,7 @@ async def test_each_kind_of_rejection_has_its_own_error(stores: Stores) -> None:
         await session.create("a/")
 
 
-async def test_a_node_distinguishes_null_from_empty(stores: Stores) -> None:
+async def test_null_and_empty_data_of_a_node_are_distinguished(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/null")
     await session.create("/empty", b"")
@@ -364,7 +364,7 @@ async def contents(session: MetadataStore) -> dict[str, tuple[bytes | None, int,
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25))
-def test_all_stores_give_the_same_results_for_random_transactions(
+def test_all_stores_return_the_same_results_for_random_transactions(
     zookeeper: ZooKeeper, transactions: list[list[Operation]]
 ) -> None:
     async def run(directory: str) -> None:

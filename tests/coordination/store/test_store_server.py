@@ -236,7 +236,7 @@ async def test_requests_sent_before_a_disconnection_complete_before_the_session_
     assert await watcher.exists("/mine") is None
 
 
-async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore) -> None:
+async def test_a_watch_set_by_a_read_of_a_missing_node_is_dropped(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     for _ in range(10):

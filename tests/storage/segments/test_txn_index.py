@@ -146,7 +146,7 @@ def test_invalid_index_files_are_rejected(content: bytes) -> None:
         decode(content)
 
 
-def test_an_index_of_another_segment_is_rejected(index: TransactionIndex) -> None:
+def test_an_index_that_belongs_to_another_segment_is_rejected(index: TransactionIndex) -> None:
     index.check(10)
     with pytest.raises(CorruptFile):
         index.check(11)
