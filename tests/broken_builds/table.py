@@ -35,14 +35,14 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
         "if False:",
-        FENCES + "test_fetches_with_a_different_leader_epoch_are_ignored",
+        FENCES + "test_fetches_with_a_different_leader_epoch_are_rejected",
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",
         "kafka_compat/cluster/leader_and_isr.py",
         "if state.leader_epoch <= held.leader_epoch:",
         "if False:",
-        FENCES + "test_lower_leader_epochs_are_ignored",
+        FENCES + "test_requests_without_a_higher_leader_epoch_are_rejected",
     ),
     BrokenBuild(
         "the controller does not compare the partition epoch of AlterPartition",

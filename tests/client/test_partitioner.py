@@ -37,6 +37,6 @@ def test_records_without_a_key_avoid_a_partition_without_a_leader() -> None:
     assert sticky.partition("t", [1], 1) == 1
 
 
-def test_records_without_a_key_stay_on_the_only_partition_with_a_leader() -> None:
+def test_records_without_a_key_go_to_the_only_partition_with_a_leader() -> None:
     sticky = Sticky(10, _first)
     assert [sticky.partition("t", [2], 20) for _ in range(3)] == [2, 2, 2]

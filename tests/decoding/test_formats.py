@@ -50,7 +50,7 @@ def test_the_format_is_detected_by_default(content: bytes | None, form: str, tex
         (b"{}", "text", "{}"),
     ],
 )
-def test_a_requested_format_is_used(content: bytes, asked: str, text: str) -> None:
+def test_a_value_is_decoded_in_the_requested_format(content: bytes, asked: str, text: str) -> None:
     assert decoded(content, asked, {}) == Decoded(asked, text, len(content))
 
 

@@ -200,7 +200,9 @@ async def test_a_session_can_be_used_only_on_its_connection(store: EmbeddedMetad
     await two.close()
 
 
-async def test_calls_and_sessions_end_when_the_connection_closes(store: EmbeddedMetadataStore) -> None:
+async def test_pending_calls_fail_and_sessions_end_when_the_connection_closes(
+    store: EmbeddedMetadataStore,
+) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     states: list[SessionState] = []
@@ -297,7 +299,7 @@ async def test_invalid_bytes_close_only_their_connection(
     await harmful.close()
 
 
-async def test_a_partial_frame_is_kept_until_its_connection_closes(
+async def test_a_connection_that_closes_after_a_partial_frame_loses_its_ephemeral_nodes(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)

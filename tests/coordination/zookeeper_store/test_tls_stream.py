@@ -87,7 +87,7 @@ def test_tls_records_without_data_do_not_make_a_stream_readable(ends: Ends) -> N
     assert ends.readable()
 
 
-def test_the_end_of_a_stream_is_readable_repeatedly(ends: Ends) -> None:
+def test_a_stream_that_has_ended_stays_readable(ends: Ends) -> None:
     ends.server.sendall(b"last")
     ends.server.shutdown(socket.SHUT_WR)
     assert ends.readable()
