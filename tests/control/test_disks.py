@@ -74,7 +74,7 @@ def test_a_broker_whose_only_disk_failed_restarts_with_its_records() -> None:
         assert stored(broker, "t") == [b"0", b"1", b"2"]
 
 
-def test_unknown_disks_are_reported(broker: KafkaBroker) -> None:
+def test_invalid_disk_faults_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="expected one of full, failed, slow_ms, not none"):
         broker.control.break_disks()
     with pytest.raises(ControlFailed, match="unknown log directory: expected one of /"):

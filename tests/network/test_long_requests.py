@@ -237,7 +237,9 @@ def test_old_clients_that_do_not_read_their_responses_do_not_delay_other_clients
         other.close()
 
 
-def test_requests_with_too_many_names_are_rejected(connection: Connection, bystander: Bystander) -> None:
+def test_metadata_requests_that_would_create_too_many_topics_are_rejected(
+    connection: Connection, bystander: Bystander
+) -> None:
     names = [{"name": f"guessed-{number}"} for number in range(10_001)]
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
     assert {topic["error_code"] for topic in answer["topics"]} == {ErrorCode.POLICY_VIOLATION}

@@ -185,7 +185,7 @@ async def test_changes_with_lost_responses_are_recognized(world: World, lost: li
     assert member.verdict() is Verdict.CLOSED
 
 
-async def test_a_store_that_never_responds_is_reported(world: World) -> None:
+async def test_a_change_fails_if_the_store_never_responds(world: World) -> None:
     member = await world.member()
     member.store.lost = [False] * WRITES_MAX
     (error,) = await member.keeper.create([Binding(ORDERS, READ)])
