@@ -13,7 +13,7 @@ from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 
-def test_records_are_stored_once_space_is_available_on_a_full_disk(broker: KafkaBroker) -> None:
+def test_records_are_stored_when_space_becomes_available_on_a_full_disk(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"message.timeout.ms": 20_000})
     assert sent(client, "t", b"1") == [None]

@@ -222,7 +222,7 @@ def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBrok
     client.close()
 
 
-def test_a_later_rule_applies_once_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
+def test_a_later_rule_applies_when_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     good = fetched(broker, "t")

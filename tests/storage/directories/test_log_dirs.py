@@ -316,7 +316,7 @@ def test_a_move_can_be_canceled_while_its_copy_replaces_the_original_log(tmp_pat
     dirs.close()
 
 
-def test_a_log_moves_back_once_its_old_directory_is_removed(tmp_path: Path) -> None:
+def test_a_log_moves_back_when_its_old_directory_is_removed(tmp_path: Path) -> None:
     key = ("t", 0)
     harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
     dirs, first = harness.dirs, harness.log()
