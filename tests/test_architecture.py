@@ -49,7 +49,7 @@ def test_modules_never_import_test_modules() -> None:
     assert not found, "move what they share to a support module: " + "; ".join(found)
 
 
-def test_every_form_of_importing_test_modules_is_found() -> None:
+def test_imports_of_test_modules_are_found_in_every_form() -> None:
     source = """
 from tests.cli.test_serve import refusal
 from tests.conftest import COMPILED

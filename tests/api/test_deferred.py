@@ -28,7 +28,7 @@ def told(deferred: Deferred) -> list[object]:
     return seen
 
 
-def test_a_deferred_response_is_completed_once() -> None:
+def test_a_deferred_response_is_completed_only_once() -> None:
     deferred = Deferred()
     seen = told(deferred)
     deferred.complete("response")
@@ -49,7 +49,7 @@ def test_a_canceled_response_is_never_completed() -> None:
 
 
 @pytest.mark.parametrize("ends_serially", [True, False])
-def test_later_requests_wait_only_as_long_as_necessary(ends_serially: bool) -> None:
+def test_later_requests_wait_only_while_the_current_step_is_serial(ends_serially: bool) -> None:
     steps = Deferred(is_serial=True)
     released: list[bool] = []
     steps.when_released(lambda: released.append(True))

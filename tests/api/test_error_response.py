@@ -66,7 +66,7 @@ def test_every_served_version_is_compared() -> None:
     assert len(compared) == len(set(compared))
 
 
-def test_error_responses_match_kafkas_own_classes(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_error_responses_match_those_of_kafkas_own_classes(oracle: tuple[str, ErrorResponseOracle]) -> None:
     release, kafka = oracle
     found: list[str] = []
     compared = 0
@@ -83,7 +83,7 @@ def test_error_responses_match_kafkas_own_classes(oracle: tuple[str, ErrorRespon
     assert found[:5] == []
 
 
-def test_a_produce_request_without_acks_gets_no_response(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_a_produce_request_with_acks_0_gets_no_response(oracle: tuple[str, ErrorResponseOracle]) -> None:
     _, kafka = oracle
     request: Any = RandomMessages("acks=0", full=True).message(request_class(ApiKey.PRODUCE), 9)
     request.acks = 0

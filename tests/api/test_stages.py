@@ -149,7 +149,7 @@ async def test_errors_and_requests_without_a_response_are_counted() -> None:
     assert (failed.api_key, failed.error_code) == (ApiKey.HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-async def test_a_long_response_is_counted_once_it_is_encoded() -> None:
+async def test_a_long_response_is_counted_after_it_is_encoded() -> None:
     seen: list[Served] = []
     many = [DeletableTopicResult(name=str(number)) for number in range(ELEMENTS_ON_LOOP_MAX + 1)]
     handlers = {"delete_topics": lambda *_: DeleteTopicsResponse(responses=many)}

@@ -66,7 +66,7 @@ def end_of(admin: Connection, topic: str) -> int:
     return offset
 
 
-def test_a_denial_without_acks_closes_the_connection_after_writing_permitted_topics(
+def test_with_acks_0_a_denial_closes_the_connection_after_permitted_topics_are_written(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     make(admin, "acks-mine", "acks-theirs")
@@ -76,7 +76,7 @@ def test_a_denial_without_acks_closes_the_connection_after_writing_permitted_top
     assert (end_of(admin, "acks-mine"), end_of(admin, "acks-theirs")) == (1, 0)
 
 
-def test_the_authorizer_decides_once_per_topic_of_a_request(
+def test_the_authorizer_checks_each_topic_of_a_request_only_once(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     make(admin, "once-mine", "once-theirs")

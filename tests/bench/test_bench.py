@@ -33,7 +33,7 @@ def test_broker_cpu_time_is_reported_per_million_records() -> None:
     assert figures == {"throughput": 100_000, "cpu_seconds_per_million": 3.0}
 
 
-def test_a_table_has_a_line_per_workload_and_shows_only_ratios() -> None:
+def test_a_table_has_one_row_per_workload_and_contains_only_ratios() -> None:
     pairs = Pairs()
     pairs.add({"throughput": 123456.0}, {"throughput": 61728.0})
     text = table({"java-produce-100": pairs, "other": Pairs()}, {"throughput": "throughput"}, "Workloads")

@@ -35,14 +35,14 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
         "if False:",
-        FENCES + "test_fetches_with_another_leader_epoch_are_ignored",
+        FENCES + "test_fetches_with_a_different_leader_epoch_are_rejected",
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",
         "kafka_compat/cluster/leader_and_isr.py",
         "if state.leader_epoch <= held.leader_epoch:",
         "if False:",
-        FENCES + "test_lower_leader_epochs_are_ignored",
+        FENCES + "test_requests_without_a_higher_leader_epoch_are_rejected",
     ),
     BrokenBuild(
         "the controller does not compare the partition epoch of AlterPartition",
@@ -230,7 +230,7 @@ BROKEN_BUILDS = (
         "coordination/store/store_server.py",
         "        self._next_look.cancel()\n",
         "        self._next_look.cancel()\n        return\n",
-        STORE_SERVER + "test_ephemerals_of_a_killed_process_are_deleted_at_once",
+        STORE_SERVER + "test_ephemeral_nodes_of_a_killed_process_are_deleted_immediately",
     ),
     BrokenBuild(
         "a process that stands still keeps its sessions",

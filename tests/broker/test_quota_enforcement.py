@@ -73,7 +73,7 @@ async def test_quota_stages_are_not_installed_without_quotas(lone: Broker) -> No
             assert (told_ms > 0) == (after is not None)
 
 
-async def test_an_unreadable_quota_does_not_affect_the_others(
+async def test_an_unreadable_quota_does_not_affect_other_quotas(
     lone: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Kafka's tools write the ZooKeeper nodes directly, and so may other programs."""
@@ -120,7 +120,7 @@ def test_kafka_configs_can_set_quotas(start_broker: StartBroker) -> None:
         assert produce(connection, "t", 20_000) == 0
 
 
-def test_quotas_apply_on_genuine_brokers_of_the_cluster(tmp_path: Path) -> None:
+def test_a_quota_set_through_any_broker_applies_on_our_and_genuine_brokers(tmp_path: Path) -> None:
     """A quota set through any broker applies on all brokers, each broker enforcing it separately."""
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "1"})
     genuine.start()

@@ -156,7 +156,7 @@ def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, runni
     assert "num.io.threads" not in errors
 
 
-def test_environment_settings_apply_if_enabled_and_topics_exist_once_the_broker_is_ready(
+def test_environment_settings_apply_if_enabled_and_topics_exist_when_the_broker_is_ready(
     tmp_path: Path, running: list[Running]
 ) -> None:
     environment = {
@@ -176,7 +176,7 @@ def test_environment_settings_apply_if_enabled_and_topics_exist_once_the_broker_
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has prlimit")
-def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
+def test_a_low_soft_limit_for_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     low = ("sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh")
     broker = Running(*on(tmp_path / "data"), launcher=low)
@@ -185,7 +185,7 @@ def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[
     assert broker.stop() == (0, "")
 
 
-def test_packages_with_the_names_of_ours_do_not_interfere(tmp_path: Path) -> None:
+def test_packages_with_the_same_names_as_ours_do_not_interfere(tmp_path: Path) -> None:
     for name in ("storage", "coordination"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")

@@ -78,6 +78,6 @@ def test_the_range_assignor_gives_extra_partitions_to_the_first_members() -> Non
     assert found == {"x": [("a", 0), ("a", 1)], "y": [("a", 2), ("a", 3)], "z": [("a", 4)]}
 
 
-def test_the_round_robin_assignor_alternates_over_partitions_of_several_topics() -> None:
+def test_the_round_robin_assignor_assigns_partitions_of_all_topics_to_members_in_turn() -> None:
     found = assign_in_turn({"x": ["a", "b"], "y": ["b"]}, {"a": 2, "b": 3})
     assert found == {"x": [("a", 0), ("a", 1), ("b", 1)], "y": [("b", 0), ("b", 2)]}

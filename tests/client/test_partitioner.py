@@ -11,7 +11,7 @@ from kafka_compat.client.partitioner import Sticky, murmur2, partition_of
 
 
 @given(strategies.binary(max_size=40))
-def test_keys_hash_as_in_kafka_python(key: bytes) -> None:
+def test_hashes_of_keys_match_kafka_pythons(key: bytes) -> None:
     assert murmur2(key) == murmur2_of_kafka_python(key) & 0xFFFFFFFF
 
 
@@ -26,7 +26,7 @@ def _first(partitions: Sequence[int]) -> int:
     return partitions[0]
 
 
-def test_records_without_a_key_keep_their_partition_until_a_batch_is_full() -> None:
+def test_records_without_a_key_go_to_one_partition_until_a_batch_is_full() -> None:
     sticky = Sticky(100, _first)
     assert [sticky.partition("t", [0, 1], 40) for _ in range(5)] == [0, 0, 0, 1, 1]
 
@@ -37,6 +37,6 @@ def test_records_without_a_key_avoid_a_partition_without_a_leader() -> None:
     assert sticky.partition("t", [1], 1) == 1
 
 
-def test_records_without_a_key_stay_on_the_only_partition_with_a_leader() -> None:
+def test_records_without_a_key_go_to_the_only_partition_with_a_leader() -> None:
     sticky = Sticky(10, _first)
     assert [sticky.partition("t", [2], 20) for _ in range(3)] == [2, 2, 2]

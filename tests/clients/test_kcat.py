@@ -93,7 +93,7 @@ def test_a_balanced_consumer_resumes_at_its_committed_offset(kcat: tuple[Kcat, K
     assert _same(kcat, scenario) == ["0 0 a\n0 1 b\n0 2 c\n", "0 3 d\n"]
 
 
-def test_kcat_lists_brokers_topics_and_errors(kcat: tuple[Kcat, Kcat]) -> None:
+def test_kcat_lists_brokers_and_topics_and_reports_errors(kcat: tuple[Kcat, Kcat]) -> None:
     def scenario(run: Kcat) -> list[str]:
         topic = f"kcat-listed-{run.run}"
         run("-P", "-t", topic, "-p", "0", stdin="a\n")

@@ -222,7 +222,7 @@ def _emptied(run: Tools, group: str) -> bool:
     return "Empty" in run("kafka-consumer-groups", "--describe", "--group", group, "--state").out
 
 
-def test_get_offsets_and_delete_records_work_as_on_genuine_kafka(
+def test_get_offsets_and_delete_records_print_the_same_output_as_on_genuine_kafka(
     tools: tuple[Tools, Tools], tmp_path: Path
 ) -> None:
     file = tmp_path / "delete.json"

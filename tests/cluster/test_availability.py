@@ -239,13 +239,13 @@ def genuine(tmp_path: Path) -> Iterator[ThreeBrokers]:
         cluster.stop()
 
 
-def test_availability_matches_every_row_of_the_tables(ours: ThreeBrokers) -> None:
+def test_availability_matches_every_row_of_the_documented_tables(ours: ThreeBrokers) -> None:
     seen = Trial(ours).play()
     assert seen == SEEN, difference(seen)
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not campaign.enabled(), reason="needs three Apache Kafka brokers: --campaign")
-def test_genuine_kafka_produces_the_same_table(genuine: ThreeBrokers) -> None:
+def test_genuine_kafka_has_the_same_availability(genuine: ThreeBrokers) -> None:
     seen = Trial(genuine).play()
     assert seen == SEEN, difference(seen)

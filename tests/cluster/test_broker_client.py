@@ -85,7 +85,7 @@ async def test_a_request_that_times_out_closes_the_connection() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), timeout_ms=20)
 
 
-async def test_a_response_to_another_request_is_rejected() -> None:
+async def test_a_response_with_a_wrong_correlation_id_is_rejected() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         key, version, correlation_id, _ = await read_request(reader)
         writer.write(frame_of(key, version, correlation_id + 1, ControlledShutdownResponse()))
@@ -97,7 +97,7 @@ async def test_a_response_to_another_request_is_rejected() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
 
 
-async def test_responses_and_failures_are_delivered_at_once() -> None:
+async def test_responses_and_failures_are_delivered_to_the_callback() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_request(reader)
         writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))

@@ -33,7 +33,7 @@ class Cluster:
         return broker
 
 
-async def test_broker_ids_are_generated_and_kept(tmp_path: Path) -> None:
+async def test_generated_broker_ids_are_kept_after_a_restart(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     one = await cluster.start("one")
     two = await cluster.start("two", broker_id="-1")

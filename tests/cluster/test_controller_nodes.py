@@ -85,7 +85,9 @@ async def test_a_write_by_another_controller_is_not_mistaken_for_success(control
     assert await controller.write(STATE, 0) == (None, other)
 
 
-async def test_a_concurrently_added_partition_is_kept(controller: Controller) -> None:
+async def test_a_partition_added_concurrently_is_not_lost_when_replicas_are_moved(
+    controller: Controller,
+) -> None:
     """When the controller moves replicas, it writes its cached copy of the topic's node."""
     path = znodes.topic_path("t")
     known = znodes.decode_topic("t", (await controller.other.get(path))[0])

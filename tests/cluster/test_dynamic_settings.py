@@ -47,7 +47,9 @@ async def alter(
     assert [item.error_code for item in response.responses] == [ErrorCode.NONE]
 
 
-async def test_topic_settings_apply_on_every_broker(cluster: EmbeddedCluster) -> None:
+async def test_topic_settings_changed_through_another_broker_apply_on_the_leader(
+    cluster: EmbeddedCluster,
+) -> None:
     """The leader enforces a record size limit that was changed through a different broker."""
     await cluster.create_topic("t")
     leader = cluster.leader("t")
@@ -125,7 +127,7 @@ async def test_unreadable_topic_settings_are_read_again(
         assert broker.services.membership.topic_settings.overrides.log_config("t").compact
 
 
-async def test_settings_changed_during_startup_apply(tmp_path: Path) -> None:
+async def test_settings_changed_during_startup_take_effect(tmp_path: Path) -> None:
     """The broker has already read its settings, and does not yet receive change notices."""
     tree = EmbeddedMetadataStore(str(tmp_path / "journal"))
 

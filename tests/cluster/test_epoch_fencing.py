@@ -182,7 +182,7 @@ async def test_requests_with_an_earlier_broker_epoch_are_rejected(known: Known) 
     assert set(known.leader.metadata.brokers) == set(ALL)
 
 
-async def test_lower_leader_epochs_are_ignored(known: Known) -> None:
+async def test_requests_without_a_higher_leader_epoch_are_rejected(known: Known) -> None:
     third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
     before = known.belief()
@@ -237,7 +237,7 @@ async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
     monkeypatch.undo()
 
 
-async def test_fetches_with_another_leader_epoch_are_ignored(known: Known) -> None:
+async def test_fetches_with_a_different_leader_epoch_are_rejected(known: Known) -> None:
     known.cut_off_followers()
     third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])

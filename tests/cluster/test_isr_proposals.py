@@ -162,13 +162,13 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
         "a truncated response",
     ],
 )
-async def test_an_unexpected_response_is_retried(world: World, odd: Answer) -> None:
+async def test_an_isr_proposal_is_repeated_after_an_unexpected_response(world: World, odd: Answer) -> None:
     world.controller.answers = [odd, odd]
     assert await world.propose() == IsrAnswer(ErrorCode.NONE, 3, (1, 2), 5)
     assert await world.propose(1, (1, 2, 3)) == IsrAnswer(ErrorCode.NONE, 3, (1, 2, 3), 5)
 
 
-async def test_an_unexpected_failure_is_logged_and_retried(
+async def test_an_isr_proposal_that_fails_unexpectedly_is_logged_and_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     send, failures = ControllerLink.send, [RuntimeError("first"), KeyError("second")]

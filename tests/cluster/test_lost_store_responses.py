@@ -124,7 +124,7 @@ async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
     await until(lambda: all(asked.is_done(broker) for broker in cluster.brokers.values()))
 
 
-async def test_a_topic_of_another_client_is_not_mistaken_for_the_lost_creation(
+async def test_a_topic_created_by_another_client_is_not_mistaken_for_the_brokers_own(
     cluster: EmbeddedCluster,
 ) -> None:
     """A different client creates the topic while the controller is disconnected."""

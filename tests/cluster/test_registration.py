@@ -93,7 +93,7 @@ async def test_a_broker_id_in_use_is_rejected(tree: EmbeddedMetadataStore) -> No
         await register(tree.connect(), broker(1), 0, _WAIT_S)
 
 
-async def test_a_broker_id_is_free_once_its_old_session_has_ended(
+async def test_a_broker_id_can_be_used_again_after_the_old_session_has_ended(
     tree: EmbeddedMetadataStore,
 ) -> None:
     before, now = tree.connect(), tree.connect()

@@ -54,7 +54,7 @@ async def delete(cluster: EmbeddedCluster, name: str) -> ErrorCode:
     return ErrorCode(response.responses[0].error_code)
 
 
-async def test_a_deleted_topic_can_be_created_again_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_deleted_topic_can_be_created_again_immediately(cluster: EmbeddedCluster) -> None:
     wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=3)
     for _ in range(20):
         assert await create(cluster, [wanted]) == [ErrorCode.NONE]
@@ -141,7 +141,7 @@ async def test_replicas_are_spread_over_racks(tmp_path: Path) -> None:
         await cluster.stop()
 
 
-async def test_if_only_some_brokers_have_racks_explicit_assignments_are_required(tmp_path: Path) -> None:
+async def test_explicit_assignments_are_required_if_only_some_brokers_have_racks(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, racks={1: "a"})
     await cluster.start()
     try:

@@ -81,7 +81,7 @@ def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all replicas in sync again")
 
 
-def test_the_last_broker_stops_at_once_on_the_second_signal(cluster: Cluster) -> None:
+def test_the_last_broker_stops_immediately_after_a_second_signal(cluster: Cluster) -> None:
     """No broker can take over the leadership. Without the second signal, the broker would retry three times,
     5 s apart.
     """

@@ -209,7 +209,7 @@ def test_flush_ms_falls_back_to_the_schedulers_interval() -> None:
     assert log_config(BrokerConfig(both), {}).flush_ms == 20
 
 
-def test_the_old_timestamp_setting_applies_if_the_newer_ones_are_unset() -> None:
+def test_the_old_timestamp_setting_replaces_only_newer_settings_that_are_unset() -> None:
     topic = log_config(
         BrokerConfig({}), {"message.timestamp.difference.max.ms": "50", "message.timestamp.after.max.ms": "9"}
     )

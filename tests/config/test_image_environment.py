@@ -21,7 +21,7 @@ def bound(config: BrokerConfig) -> dict[str, int]:
     return {listener.name: listener.port for listener in config.listeners}
 
 
-def test_a_container_without_settings_serves_clients_on_the_host_of_its_published_port() -> None:
+def test_a_container_without_settings_advertises_localhost_on_the_default_port() -> None:
     config = configured()
     assert bound(config) == {"PLAINTEXT": 9092}
     assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}

@@ -144,7 +144,7 @@ def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCom
         assert patient.ask(ApiKey.METADATA, 4, {"topics": []})["topics"] == []
 
 
-def test_the_deadline_of_a_frame_is_suspended_while_the_broker_does_not_read(
+def test_the_frame_deadline_is_suspended_while_the_broker_does_not_read_from_the_client(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
     """A partial frame follows requests whose responses the client does not read until after the deadline."""

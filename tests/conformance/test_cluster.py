@@ -51,7 +51,7 @@ def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
     return ours is not None and ours[0] <= genuine[0] and ours[1] >= genuine[1]
 
 
-def test_api_versions_above_the_highest_version_gets_kafkas_response(pair: Pair) -> None:
+def test_an_api_versions_request_above_the_highest_version_gets_kafkas_response(pair: Pair) -> None:
     """Version 99 is answered in the format of version 0 with UNSUPPORTED_VERSION (35), so that the client can
     retry with a lower version.
     """

@@ -61,7 +61,7 @@ def ids_of(pair: Pair, topics: list[str]) -> dict[str, dict[str, uuid.UUID]]:
     return {name: nowhere if name.startswith("absent") else pair.ids(name) for name in topics}
 
 
-def test_created_and_deleted_topics_are_in_order(pair: Pair) -> None:
+def test_created_and_deleted_topics_are_returned_in_kafkas_order(pair: Pair) -> None:
     names = mixed([pair.name() for _ in MIXED])
     settings = ("retention.ms", "cleanup.policy", "flush.ms", "index.interval.bytes", "segment.bytes")
     values = ("60000", "compact", "5", "1024", "1048576")
@@ -83,7 +83,7 @@ def test_created_and_deleted_topics_are_in_order(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_TOPICS, {"topic_names": names, "timeout_ms": 15_000}, (5,))
 
 
-def test_topics_deleted_by_id_are_in_order(pair: Pair) -> None:
+def test_topics_deleted_by_id_are_returned_in_kafkas_order(pair: Pair) -> None:
     names = mixed([pair.topic() for _ in MIXED])
     ids = {name: pair.ids(name) for name in names}
 
@@ -93,7 +93,9 @@ def test_topics_deleted_by_id_are_in_order(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_TOPICS, by_id, (6,))
 
 
-def test_metadata_is_in_order(pair: Pair, topics: list[str]) -> None:
+def test_topics_and_partitions_in_metadata_are_returned_in_kafkas_order(
+    pair: Pair, topics: list[str]
+) -> None:
     asked = [{"name": name} for name in [*topics[:5], "a/b", *topics[5:]]]
     request = {"topics": asked, "allow_auto_topic_creation": False}
     pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, 4))
@@ -107,7 +109,7 @@ def test_metadata_is_in_order(pair: Pair, topics: list[str]) -> None:
     pair.same(ApiKey.METADATA, {"topics": [{"name": wide}], "allow_auto_topic_creation": False})
 
 
-def test_produced_partitions_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_produced_partitions_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     partitions = [{"index": index, "records": batch(1)} for index in PARTITIONS]
     data = [{"name": name, "partition_data": partitions} for name in topics]
     request = {"acks": -1, "timeout_ms": 10_000, "topic_data": data}
@@ -121,7 +123,7 @@ def fetched(topics: list[str]) -> list[Plain]:
     return [{"topic": topic, "partitions": partitions} for topic in topics]
 
 
-def test_fetched_partitions_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_fetched_partitions_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "session_epoch": -1}
     pair.same(ApiKey.FETCH, request | {"topics": fetched(topics)}, pair.versions(ApiKey.FETCH, 4, 12))
     ids = ids_of(pair, topics)
@@ -134,7 +136,7 @@ def test_fetched_partitions_are_in_order(pair: Pair, topics: list[str]) -> None:
 
 
 @pytest.mark.parametrize("version", [7, 12])
-def test_partitions_of_a_fetch_session_are_in_order(pair: Pair, version: int) -> None:
+def test_partitions_of_a_fetch_session_are_returned_in_kafkas_order(pair: Pair, version: int) -> None:
     names = mixed([pair.topic(3) for _ in MIXED])
     base = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24}
     full = {**base, "session_id": 0, "session_epoch": 0, "topics": fetched(names)}
@@ -160,7 +162,7 @@ def test_partitions_of_a_fetch_session_are_in_order(pair: Pair, version: int) ->
     again([], [])
 
 
-def test_listed_offsets_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_listed_offsets_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     wanted = by_partition(topics, timestamp=-1, max_num_offsets=3)
     pair.same(ApiKey.LIST_OFFSETS, {"replica_id": -1, "topics": wanted})
     epochs = [{"partition": index, "leader_epoch": 0} for index in PARTITIONS]
@@ -170,12 +172,14 @@ def test_listed_offsets_are_in_order(pair: Pair, topics: list[str]) -> None:
     pair.same(ApiKey.DESCRIBE_PRODUCERS, producers)
 
 
-def test_deleted_records_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_partitions_of_a_delete_records_request_are_returned_in_kafkas_order(
+    pair: Pair, topics: list[str]
+) -> None:
     request = {"topics": by_partition(topics, offset=0), "timeout_ms": 5000}
     pair.same(ApiKey.DELETE_RECORDS, request)
 
 
-def test_log_directories_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_log_directories_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     asked = [{"topic": topic, "partitions": list(PARTITIONS)} for topic in topics]
     pair.same(ApiKey.DESCRIBE_LOG_DIRS, {"topics": asked})
     moved = [{"name": topic, "partitions": list(PARTITIONS)} for topic in topics]
@@ -183,7 +187,7 @@ def test_log_directories_are_in_order(pair: Pair, topics: list[str]) -> None:
     pair.same(ApiKey.ALTER_REPLICA_LOG_DIRS, {"dirs": directories})
 
 
-def test_committed_offsets_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_committed_offsets_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     for version in pair.versions(ApiKey.OFFSET_COMMIT, 1):
         group = ready_group(pair)
         committed = by_partition(topics, committed_offset=1, committed_metadata="m")
@@ -203,7 +207,7 @@ def test_committed_offsets_are_in_order(pair: Pair, topics: list[str]) -> None:
     pair.same(ApiKey.OFFSET_DELETE, {"group_id": group, "topics": forgotten})
 
 
-def test_groups_are_in_order(pair: Pair) -> None:
+def test_groups_are_returned_in_kafkas_order(pair: Pair) -> None:
     groups = [ready_group(pair) for _ in MIXED]
     for group in groups[:4]:
         joined = pair.both(ApiKey.JOIN_GROUP, 3, join(group))
@@ -227,7 +231,7 @@ def await_coordinators(pair: Pair, ids: list[str]) -> None:
     wait_until(loaded, 30, "the transaction coordinators")
 
 
-def test_partitions_of_a_transaction_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_partitions_of_a_transaction_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     one = Transactional(pair)
     group = ready_group(pair)
     known = [name for name in topics if not name.startswith("absent")]
@@ -287,7 +291,7 @@ def resources(topics: list[str], **fields: Any) -> list[Plain]:
     return [{"resource_type": kind, "resource_name": name, **fields} for kind, name in places]
 
 
-def test_configs_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_configs_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     keys = ["segment.bytes", "retention.ms", "flush.ms", "cleanup.policy", "max.message.bytes", "no.such"]
     request = {"resources": resources(topics, configuration_keys=keys), "include_synonyms": True}
     pair.same(ApiKey.DESCRIBE_CONFIGS, request)
@@ -299,7 +303,7 @@ def test_configs_are_in_order(pair: Pair, topics: list[str]) -> None:
     pair.same(ApiKey.ALTER_CONFIGS, changed)
 
 
-def test_elections_and_reassignments_are_in_order(pair: Pair, topics: list[str]) -> None:
+def test_elections_and_reassignments_are_returned_in_kafkas_order(pair: Pair, topics: list[str]) -> None:
     chosen = [{"topic": topic, "partitions": list(PARTITIONS)} for topic in topics]
     for election_type in (0, 1):
         request = {"election_type": election_type, "topic_partitions": chosen, "timeout_ms": 10_000}
@@ -310,14 +314,14 @@ def test_elections_and_reassignments_are_in_order(pair: Pair, topics: list[str])
     pair.same(ApiKey.LIST_PARTITION_REASSIGNMENTS, {"topics": by_index(topics), "timeout_ms": 10_000})
 
 
-def test_features_are_in_order(pair: Pair) -> None:
+def test_features_are_returned_in_kafkas_order(pair: Pair) -> None:
     updates = [
         {"feature": f"feature-{number}", "max_version_level": 1, "upgrade_type": 1} for number in MIXED
     ]
     pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": updates}, (1,))
 
 
-def test_quotas_are_in_order(pair: Pair) -> None:
+def test_quotas_are_returned_in_kafkas_order(pair: Pair) -> None:
     users = mixed([pair.name("user") for _ in MIXED])
     ops = [
         {"key": key, "value": 5.0, "remove": False}
@@ -341,7 +345,7 @@ def test_quotas_are_in_order(pair: Pair) -> None:
     pair.same(ApiKey.ALTER_CLIENT_QUOTAS, {"entries": removed, "validate_only": False})
 
 
-def test_scram_credentials_are_in_order(pair: Pair) -> None:
+def test_scram_credentials_are_returned_in_kafkas_order(pair: Pair) -> None:
     users = mixed([pair.name("user") for _ in MIXED])
     new = {"iterations": 4096, "salt": b"salt", "salted_password": b"x" * 32}
     upsertions = [{"name": user, "mechanism": mechanism, **new} for user in users for mechanism in (2, 1)]

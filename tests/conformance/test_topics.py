@@ -126,7 +126,7 @@ def test_several_topics_in_one_request_get_kafkas_responses(pair: Pair) -> None:
     pair.same(ApiKey.CREATE_TOPICS, create())
 
 
-def test_a_name_that_would_collide_in_metrics_is_rejected(pair: Pair) -> None:
+def test_a_topic_name_that_would_collide_in_metric_names_is_rejected(pair: Pair) -> None:
     """Names that differ only in dots and underscores have the same metric names."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(f"{name}.x")), (5,))

@@ -152,7 +152,7 @@ def test_a_standalone_broker_can_be_paused() -> None:
     assert not broker.running
 
 
-def test_unknown_brokers_are_reported(broker: KafkaBroker) -> None:
+def test_invalid_broker_arguments_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown broker 9: expected one of 1, 2, 3"):
         broker.control.pause(9)
     with pytest.raises(ControlFailed, match="from=1: expected another of 1, 2, 3"):

@@ -13,7 +13,7 @@ from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 
-def test_records_are_stored_once_space_is_available_on_a_full_disk(broker: KafkaBroker) -> None:
+def test_records_are_stored_when_space_becomes_available_on_a_full_disk(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"message.timeout.ms": 20_000})
     assert sent(client, "t", b"1") == [None]
@@ -74,7 +74,7 @@ def test_a_broker_whose_only_disk_failed_restarts_with_its_records() -> None:
         assert stored(broker, "t") == [b"0", b"1", b"2"]
 
 
-def test_unknown_disks_are_reported(broker: KafkaBroker) -> None:
+def test_invalid_disk_faults_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="expected one of full, failed, slow_ms, not none"):
         broker.control.break_disks()
     with pytest.raises(ControlFailed, match="unknown log directory: expected one of /"):

@@ -20,7 +20,7 @@ from tests.control.values import sent, stored
 from tests.support.bystander import Bystander
 
 
-def test_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
+def test_a_request_with_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     fault = broker.control.fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", count=2)
     assert sent(producer(broker), "t", b"1", b"2") == [None, None]
@@ -174,7 +174,7 @@ def test_invalid_faults_are_rejected(broker: KafkaBroker, how: dict[str, Any], s
     assert said in str(failed.value)
 
 
-def test_a_fault_that_never_applied_is_reported(broker: KafkaBroker) -> None:
+def test_waiting_for_a_fault_that_never_applied_reports_its_hits(broker: KafkaBroker) -> None:
     fault = broker.control.fault(api="Produce", drop=True)
     with pytest.raises(ControlFailed, match="was hit by 0 requests, not 1, within 100 ms"):
         fault.await_hits(timeout_s=0.1)

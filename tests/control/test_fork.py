@@ -114,7 +114,7 @@ def test_a_producer_can_write_to_both_original_and_fork(broker: KafkaBroker) -> 
     ]
 
 
-def test_invalid_forks_are_rejected(broker: KafkaBroker) -> None:
+def test_invalid_fork_requests_are_rejected(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")

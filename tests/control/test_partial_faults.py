@@ -149,7 +149,7 @@ def test_a_fault_matches_the_partitions_of_the_fetch_session(broker: KafkaBroker
     connection.close()
 
 
-def test_a_truncated_response_is_retried(broker: KafkaBroker) -> None:
+def test_a_request_with_a_truncated_response_is_retried(broker: KafkaBroker) -> None:
     broker.create_topic("once")
     broker.create_topic("t")
     for topic, idempotent in (("once", True), ("t", False)):
@@ -165,7 +165,7 @@ def test_a_truncated_response_is_retried(broker: KafkaBroker) -> None:
         connection.ask(ApiKey.METADATA, 9, {"topics": []})
 
 
-def test_nothing_follows_a_truncated_response(broker: KafkaBroker) -> None:
+def test_no_response_follows_a_truncated_response(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
     fetch: dict[str, Any] = {"max_wait_ms": 300, "min_bytes": 1, "session_epoch": -1}
@@ -222,7 +222,7 @@ def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBrok
     client.close()
 
 
-def test_a_later_rule_applies_once_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
+def test_a_later_rule_applies_when_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     good = fetched(broker, "t")

@@ -77,7 +77,7 @@ def test_followers_rejoin_after_a_reset(broker: KafkaBroker) -> None:
     assert sent(producer(broker, acks="all"), "t", b"1") == [None]
 
 
-def test_unknown_partitions_are_reported(broker: KafkaBroker) -> None:
+def test_unknown_partitions_and_brokers_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown partition t-0"):
         broker.control.move_leader("t")
     leader = ready(broker)

@@ -109,7 +109,7 @@ def test_group_members_stay_in_their_group_after_a_restore(broker: KafkaBroker) 
     member.close()
 
 
-def test_invalid_snapshots_are_rejected(broker: KafkaBroker) -> None:
+def test_invalid_snapshot_requests_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown snapshot b; expected: none"):
         broker.control.restore("b")
     broker.control.snapshot("a")

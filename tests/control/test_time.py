@@ -162,6 +162,6 @@ def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.0001])
-def test_time_can_only_be_advanced(broker: KafkaBroker, seconds: float) -> None:
+def test_time_can_only_be_advanced_by_at_least_a_millisecond(broker: KafkaBroker, seconds: float) -> None:
     with pytest.raises(ControlFailed, match=r"advance_ms=.*: expected a whole number of at least 1"):
         broker.control.advance(seconds)

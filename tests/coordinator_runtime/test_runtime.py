@@ -64,7 +64,7 @@ def test_responses_to_appends_committed_together_are_sent_in_order(
     assert (answers, committed(coordinator)) == ([ErrorCode.NONE] * 2, 2)
 
 
-def test_an_append_that_timed_out_applies_once_it_is_committed(
+def test_an_append_that_timed_out_takes_effect_when_it_is_committed(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     answers: list[Any] = []
@@ -81,7 +81,7 @@ def test_an_append_that_timed_out_applies_once_it_is_committed(
     assert len(answers) == 2
 
 
-def test_an_append_to_too_few_replicas_still_applies_despite_its_error(
+def test_an_append_to_too_few_replicas_takes_effect_despite_its_error(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -99,7 +99,7 @@ def successor_of(log: ReplicatedLog) -> GroupCoordinator:
     return coordinator
 
 
-def test_pending_appends_fail_once_when_leadership_ends(
+def test_pending_appends_fail_exactly_once_when_leadership_ends(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     answers: list[Any] = []

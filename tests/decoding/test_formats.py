@@ -50,7 +50,7 @@ def test_the_format_is_detected_by_default(content: bytes | None, form: str, tex
         (b"{}", "text", "{}"),
     ],
 )
-def test_a_requested_format_is_used(content: bytes, asked: str, text: str) -> None:
+def test_a_value_is_decoded_in_the_requested_format(content: bytes, asked: str, text: str) -> None:
     assert decoded(content, asked, {}) == Decoded(asked, text, len(content))
 
 
@@ -114,7 +114,7 @@ def test_json_is_indented_without_changing_its_content(value: object) -> None:
         ("1.5", "double", struct.pack(">d", 1.5)),
     ],
 )
-def test_entered_text_is_converted_to_bytes(text: str, form: str, content: bytes) -> None:
+def test_input_is_converted_to_bytes(text: str, form: str, content: bytes) -> None:
     assert bytes_of(text, form) == content
 
 
@@ -123,7 +123,7 @@ def test_entered_text_is_converted_to_bytes(text: str, form: str, content: bytes
     [("0", "hex"), ("é", "hex"), ("a", "base64"), ("1.5", "long"), ("70000", "short"), ("x", "double"),
      ("\ud800", "text"), ("1", "money")],
 )  # fmt: skip
-def test_invalid_entered_text_is_rejected(text: str, form: str) -> None:
+def test_invalid_input_is_rejected(text: str, form: str) -> None:
     with pytest.raises(NotSo):
         bytes_of(text, form)
 

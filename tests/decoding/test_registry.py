@@ -264,7 +264,7 @@ async def test_registry_responses_are_cached(served: SchemaRegistry) -> None:
     assert served.asked == ["/schemas/ids/1", "/schemas/ids/2"]
 
 
-async def test_the_number_of_schemas_requested_at_once_is_limited(served: SchemaRegistry) -> None:
+async def test_the_number_of_schemas_fetched_for_one_request_is_limited(served: SchemaRegistry) -> None:
     for schema_id in range(1, 121):
         served.add(schema_id, NODE)
     registry = served.registry()

@@ -207,7 +207,7 @@ def test_disk_faults_do_not_lose_acknowledged_records(disks: Disks) -> None:
     assert findings.nothing, findings
 
 
-def test_a_topic_created_on_a_full_disk_appears_once_space_is_available(disks: Disks) -> None:
+def test_a_topic_created_on_a_full_disk_appears_when_space_becomes_available(disks: Disks) -> None:
     with disks.space.full():
         wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a rejected append")
         with wire.Connection(disks.broker.address) as connection:

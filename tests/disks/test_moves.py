@@ -107,7 +107,7 @@ def test_moves_between_disks_under_load_and_kills_do_not_lose_records(
     wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "deletion of the old directories")
 
 
-def test_a_copy_left_without_a_topic_id_by_a_kill_gets_its_id(
+def test_a_copy_whose_creation_was_interrupted_by_a_kill_gets_its_topic_id(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     """The broker was killed after it created the copy's directory and before it wrote the topic id. Then,
@@ -174,7 +174,7 @@ def test_kafkas_tool_moves_replicas_and_verifies_the_moves(
 
 
 @pytest.mark.parametrize("deletes_records", [False, True])
-def test_repeated_moves_log_no_warning(tmp_path: Path, deletes_records: bool) -> None:
+def test_repeated_moves_do_not_log_warnings(tmp_path: Path, deletes_records: bool) -> None:
     disks, settings = two_disks(tmp_path)
     broker = KafkaCompatBroker(tmp_path / "broker", settings)
     broker.start()
@@ -200,7 +200,7 @@ def test_repeated_moves_log_no_warning(tmp_path: Path, deletes_records: bool) ->
     assert "WARN" not in broker.log.read_text()
 
 
-def test_a_move_continues_at_once_when_its_rate_limit_is_removed(tmp_path: Path) -> None:
+def test_a_move_continues_immediately_when_its_rate_limit_is_removed(tmp_path: Path) -> None:
     limit = "replica.alter.log.dirs.io.max.bytes.per.second"
     disks, settings = two_disks(tmp_path, **{limit: "100"})
     broker = KafkaCompatBroker(tmp_path / "broker", settings)

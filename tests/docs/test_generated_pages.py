@@ -64,7 +64,7 @@ def test_the_listed_versions_match_kafka_4_1(genuine_41: GenuineKafka) -> None:
     assert advertised(genuine_41) == KAFKA_4_1
 
 
-def test_the_documented_state_of_settings_is_correct() -> None:
+def test_the_settings_page_states_correctly_which_settings_work() -> None:
     keys = broker_keys()
     known = {
         "log.retention.hours": "**works**",

@@ -23,6 +23,6 @@ def _says(quoted: str, message: str) -> bool:
     return message in quoted or (len(quoted) >= 12 and quoted in message)
 
 
-def test_messages_are_compared_regardless_of_their_values() -> None:
+def test_messages_match_regardless_of_their_values() -> None:
     assert normal("the move of …-… waits: …") == normal("the move of … waits: …")
     assert not _says("the move", "the move of waits")

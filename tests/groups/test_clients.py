@@ -141,7 +141,9 @@ def test_a_static_member_restarts_without_a_rebalance(shared_broker: KafkaCompat
         assert members[1].taken == []
 
 
-def test_cooperative_members_keep_their_partitions_in_a_rebalance(shared_broker: KafkaCompatBroker) -> None:
+def test_cooperative_members_keep_their_other_partitions_during_a_rebalance(
+    shared_broker: KafkaCompatBroker,
+) -> None:
     address = shared_broker.address
     create(address, "cooperative-topic")
     cooperative = {"partition_assignment_strategy": "cooperative-sticky"}

@@ -94,7 +94,7 @@ def test_a_commit_that_times_out_gets_an_error_response() -> None:
         (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_a_failed_append_keeps_the_old_offset(refusal: ErrorCode, answer: ErrorCode) -> None:
+def test_a_failed_append_does_not_change_the_committed_offset(refusal: ErrorCode, answer: ErrorCode) -> None:
     coordinator = Coordinator()
     partition = ("topic", 0)
     answers: list[Any] = []
@@ -273,7 +273,7 @@ def test_groups_are_filtered_by_state_and_type_ignoring_case() -> None:
     assert listed(set(), {"consumer"}) == []
 
 
-def test_groups_are_deleted_one_by_one_with_a_single_response() -> None:
+def test_several_groups_are_deleted_with_a_single_response() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})

@@ -14,7 +14,7 @@ from kafka_compat.protocol.messages import request_class, response_class
 from kafka_compat.protocol.schema import schema_of
 
 
-def test_the_table_matches_the_handlers() -> None:
+def test_the_declaration_table_matches_the_handlers() -> None:
     remedy = "run python -m kafka_compat.handlers.declared"
     assert TABLE.read_text() == table(), remedy
     assert {one.api_key: (one.low, one.high) for one in declarations()} == {

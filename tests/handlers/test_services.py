@@ -32,7 +32,7 @@ class Groups:
         return ErrorCode.NONE if (group_id, generation_id, member_id) == ("g", 3, "m") else ErrorCode(25)
 
 
-async def test_a_handler_can_run_with_a_test_double() -> None:
+async def test_a_handler_can_run_with_test_doubles_of_its_services() -> None:
     services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=Groups(), authorizer=None)
     dispatcher = Dispatcher(Calls(services))
     async with serving(dispatcher.dispatch) as (_, port):

@@ -69,7 +69,7 @@ def test_a_planted_anomaly_is_detected(name: str) -> None:
     assert name in found(PLANTED[name])
 
 
-def test_a_cycle_through_real_time_order_is_detected() -> None:
+def test_a_cycle_that_includes_the_real_time_order_is_detected() -> None:
     lines = ["1 ok 0 10 p 1 0 1 0", "2 ok 20 30 s 0 1 0"]
     assert "cycle (G1c)" in found(lines)
 

@@ -21,7 +21,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(answer=VALUES, row=VALUES, rows=st.sampled_from([0, 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE]))
-def test_a_body_is_encoded_exactly_like_json_dumps(answer: Any, row: Any, rows: int) -> None:
+def test_a_body_is_encoded_exactly_as_json_dumps_encodes_it(answer: Any, row: Any, rows: int) -> None:
     if isinstance(answer, dict):
         answer["rows"] = [row] * rows
     assert asyncio.run(json_text(answer)) == json.dumps(answer)

@@ -103,7 +103,7 @@ def test_a_client_of_another_protocol_does_not_affect_the_broker(
     assert bystander.worst_ms < 100
 
 
-def test_requests_need_the_token_and_it_is_never_logged(tmp_path: Path) -> None:
+def test_requests_need_the_token_and_the_token_is_never_logged(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",

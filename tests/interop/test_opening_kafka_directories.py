@@ -111,7 +111,7 @@ def test_producers_continue_their_sequences(
         assert continued == (ErrorCode.NONE, 10)
 
 
-def test_a_broker_with_another_id_is_rejected_and_the_directory_stays_usable(
+def test_a_broker_with_a_different_id_is_rejected_and_the_directory_stays_usable(
     genuine_folders: GenuineFolders, tmp_path: Path
 ) -> None:
     folder = tmp_path / "logs"

@@ -56,7 +56,7 @@ def test_creation_growth_reassignment_and_deletion_of_a_topic_are_published(cach
     assert cache.feed.version == 4
 
 
-def test_a_topic_with_another_id_replaces_the_topic_with_the_same_name(cache: MetadataCache) -> None:
+def test_a_topic_with_a_different_id_replaces_the_topic_with_the_same_name(cache: MetadataCache) -> None:
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1, topic_id=UUID(int=2)))
@@ -122,7 +122,7 @@ def test_an_update_from_the_controller_is_published_as_one_delta(cache: Metadata
     assert delta.controller_changed
 
 
-def test_a_change_made_by_a_subscriber_is_published_as_the_next_version(cache: MetadataCache) -> None:
+def test_a_subscribers_own_change_is_published_as_the_next_metadata_version(cache: MetadataCache) -> None:
     def create_second(delta: MetadataDelta) -> None:
         if delta.created and delta.created[0].name == "first":
             cache.put_topic(topic("second", 1, topic_id=UUID(int=2)))

@@ -76,7 +76,7 @@ def test_the_lag_in_seconds_of_a_stopped_group_increases(lagging: Lagging, codec
     assert lagging.lag() == (3, 3_695.25)
 
 
-def test_lag_in_seconds_is_measured_from_the_append(lagging: Lagging) -> None:
+def test_with_log_append_time_lag_in_seconds_is_measured_from_the_append(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"message.timestamp.type": "LogAppendTime"})
     lagging.produce([5_000, 5_000, 5_000])
     lagging.commit(1)
@@ -100,7 +100,7 @@ def test_the_lag_of_a_record_with_a_future_timestamp_is_zero_seconds(lagging: La
     assert lagging.lag() == (1, 0)
 
 
-def test_lag_counts_from_the_first_record_that_retention_has_kept(lagging: Lagging) -> None:
+def test_lag_in_seconds_is_measured_from_the_first_record_that_retention_kept(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"retention.ms": 2 * DAY_S * 1000})
     lagging.produce([0, 0, 0])
     lagging.control.roll("t")
@@ -122,7 +122,7 @@ def test_lag_counts_from_the_first_record_that_retention_has_kept(lagging: Laggi
     assert lagging.lag() == (6, 0)
 
 
-def test_lag_counts_from_the_next_record_that_compaction_has_kept(lagging: Lagging) -> None:
+def test_lag_in_seconds_is_measured_from_the_next_record_that_compaction_kept(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"cleanup.policy": "compact"})
     lagging.produce([100, 90, 80, 70, 60], keys=["a", "b", "a", "b", "c"])
     lagging.commit(1)

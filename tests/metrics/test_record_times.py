@@ -50,7 +50,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(Harness(tmp_path).log(), monkeypatch)
 
 
-def test_only_partitions_that_changed_are_read(watched: Watched) -> None:
+def test_the_timestamp_of_an_offset_is_read_only_once_while_it_is_in_use(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[START_MS, START_MS + 1, START_MS + 2]))
     assert [watched.lag_ms(0) for _ in range(3)] == [60_000] * 3
     assert watched.reads == [0]

@@ -105,7 +105,7 @@ def answer_budget(full: list[str]) -> tuple[AnswerBudget, list[Callable[[], None
     return AnswerBudget(100, soon.append, lambda: full.append("full")), soon
 
 
-def test_readers_are_served_while_other_clients_do_not_read() -> None:
+def test_clients_that_read_their_responses_are_served_while_others_do_not() -> None:
     budget, soon = answer_budget([])
     reader, sleeper = Client(0), Client(150)
     assert budget.may_answer(sleeper)
@@ -119,7 +119,7 @@ def test_readers_are_served_while_other_clients_do_not_read() -> None:
     assert budget.may_answer(sleeper)
 
 
-def test_at_twice_the_budget_the_largest_idle_readers_are_disconnected_first() -> None:
+def test_at_twice_the_budget_idle_clients_with_the_most_unread_bytes_are_disconnected_first() -> None:
     full: list[str] = []
     budget, _ = answer_budget(full)
     now_s = 10.0

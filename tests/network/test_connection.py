@@ -52,7 +52,7 @@ async def test_a_late_response_delays_later_responses_but_not_their_processing()
         writer.close()
 
 
-async def test_a_response_queued_behind_another_is_sent_at_once() -> None:
+async def test_a_response_queued_behind_another_is_sent_without_waiting_for_an_acknowledgement() -> None:
     """It must not wait for the client's TCP acknowledgement of the first response, which an idle client
     delays by 40 ms.
     """
@@ -122,14 +122,14 @@ async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
         writer.close()
 
 
-async def test_the_broker_stops_reading_from_a_client_that_does_not_read() -> None:
+async def test_the_broker_stops_reading_from_a_client_that_does_not_read_its_responses() -> None:
     answers = LargeAnswers()
     async with serving(answers.dispatch) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await answers.leave(writer)
 
 
-async def test_connections_over_the_limit_are_closed_at_once() -> None:
+async def test_connections_over_the_limit_are_closed_immediately() -> None:
     limits = Limits(10_000, 600_000, 100, 2, 600_000)
     async with serving(echo, limits) as (_, port):
         kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -163,7 +163,7 @@ async def test_connections_that_are_idle_or_have_unfinished_frames_time_out(
         writer.close()
 
 
-async def test_requests_stay_intact_while_others_reuse_the_buffer() -> None:
+async def test_requests_stay_intact_while_later_requests_reuse_the_buffer() -> None:
     """Many clients each have more requests in flight than one turn serves, of every size."""
 
     async def client(port: int, number: int) -> None:
@@ -270,7 +270,7 @@ async def test_requests_before_an_invalid_frame_get_responses() -> None:
         writer.close()
 
 
-async def test_a_client_that_half_closes_gets_its_responses() -> None:
+async def test_a_client_that_closes_its_sending_side_still_gets_its_responses() -> None:
     async with serving(echo) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(b"q" * 500_000) * 10)

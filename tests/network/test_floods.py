@@ -205,7 +205,7 @@ def test_a_flood_on_five_hundred_connections_uses_bounded_memory(broker: KafkaCo
     assert_unharmed(broker, bystander, peak_bytes)
 
 
-def test_responses_are_not_built_for_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
+def test_responses_are_not_built_for_clients_with_unread_responses(broker: KafkaCompatBroker) -> None:
     """The client sends 300 fetches of 10 MB in the old format and never reads: memory and the bystander's
     latency stay those of one fetch.
     """
@@ -223,7 +223,7 @@ def test_responses_are_not_built_for_clients_that_do_not_read(broker: KafkaCompa
     assert peak_bytes - once_bytes < 64 * MIB
 
 
-def test_responses_are_not_built_for_many_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
+def test_responses_are_not_built_for_many_clients_with_unread_responses(broker: KafkaCompatBroker) -> None:
     """Sixty clients each request 20 MB in the old format, 1.2 GB in total, and do not read."""
     create_topics(broker, ["old"])
     fill(broker, "old", 20 * MIB)

@@ -219,7 +219,7 @@ def test_requests_with_slow_batches_keep_their_order(connection: Connection) -> 
         assert response.responses[0].partition_responses[0].base_offset == number
 
 
-def test_old_clients_that_do_not_read_use_bounded_memory(
+def test_old_clients_that_do_not_read_their_responses_do_not_delay_other_clients(
     broker: KafkaCompatBroker, connection: Connection, bystander: Bystander
 ) -> None:
     create(connection, "old", 1)
@@ -237,7 +237,9 @@ def test_old_clients_that_do_not_read_use_bounded_memory(
         other.close()
 
 
-def test_requests_with_too_many_names_are_rejected(connection: Connection, bystander: Bystander) -> None:
+def test_metadata_requests_that_would_create_too_many_topics_are_rejected(
+    connection: Connection, bystander: Bystander
+) -> None:
     names = [{"name": f"guessed-{number}"} for number in range(10_001)]
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
     assert {topic["error_code"] for topic in answer["topics"]} == {ErrorCode.POLICY_VIOLATION}

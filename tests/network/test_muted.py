@@ -64,7 +64,7 @@ async def test_the_longer_mute_applies() -> None:
         writer.close()
 
 
-async def test_a_disconnection_during_a_mute_is_detected_at_once() -> None:
+async def test_a_disconnection_during_a_mute_is_detected_immediately() -> None:
     _, dispatch = muting(LONG_S)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -22,7 +22,7 @@ def value_of(number: int) -> bytes:
     return b"%d:" % number + b"".join(seed[turn % 64 :] + seed[: turn % 64] for turn in range(160))
 
 
-def test_pipelined_batches_stay_in_order(broker: KafkaCompatBroker) -> None:
+def test_recompressed_pipelined_batches_stay_in_order(broker: KafkaCompatBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address})
     config = {"compression.type": "gzip", "max.message.bytes": "2000000"}
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)])[TOPIC].result(30)

@@ -229,7 +229,7 @@ async def test_an_unfinished_handshake_is_subject_to_the_frame_deadline(world: W
         writer.close()
 
 
-async def test_the_broker_stops_reading_from_a_client_that_does_not_read(world: World) -> None:
+async def test_the_broker_stops_reading_from_a_client_that_does_not_read_its_responses(world: World) -> None:
     answers = LargeAnswers()
     async with world.serving(answers.dispatch):
         _, writer = await world.connect()

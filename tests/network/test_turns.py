@@ -41,7 +41,7 @@ class Client:
                 return self.requests > 0
 
 
-def test_without_a_queue_requests_within_the_time_slice_are_served_at_once() -> None:
+def test_without_a_queue_requests_within_the_time_slice_are_served_immediately() -> None:
     loop = Loop()
     turns = loop.turns
     assert turns.begin(loop.now_s)
@@ -80,7 +80,7 @@ def test_time_slices_get_shorter_when_many_clients_wait() -> None:
     assert loop.now_s - 1.0 < 100 * TURN_S / 5
 
 
-def test_the_duration_of_a_loop_iteration_is_bounded() -> None:
+def test_the_number_of_requests_served_per_loop_iteration_is_bounded() -> None:
     loop = Loop()
     for number in range(100):
         loop.turns.line_up(Client(loop, str(number), request_s=0.003), first=True)

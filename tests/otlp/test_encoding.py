@@ -34,7 +34,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
     ),
     st.integers(1, 8),
 )
-def test_values_match_those_read_by_the_prometheus_parser(
+def test_pushed_values_match_those_that_the_prometheus_parser_reads(
     families: list[tuple[str, dict[str, float]]], count: int
 ) -> None:
     values = [
@@ -70,7 +70,7 @@ def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:
             return
 
 
-def test_a_value_that_is_not_a_number_is_encoded() -> None:
+def test_a_nan_value_is_encoded_as_nan() -> None:
     (message,) = requests([Family("kafka_x", GAUGE, "Help", [(NO_LABELS, math.nan)])])
     ((_, value),) = read([message]).samples.items()
     assert math.isnan(value)

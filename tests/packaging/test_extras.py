@@ -85,7 +85,7 @@ def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[st
         assert process.stop() == 0
 
 
-def test_the_telemetry_extra_accepts_pushed_metrics(wheel: Path, tmp_path: Path) -> None:
+def test_pushed_metrics_are_accepted_with_the_telemetry_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[telemetry] @ file://{wheel}")
     url = f"http://127.0.0.1:{free_port()}"
     serving = _serving(installed, tmp_path, kafka_compat_http_listener=url)
@@ -95,7 +95,7 @@ def test_the_telemetry_extra_accepts_pushed_metrics(wheel: Path, tmp_path: Path)
     assert [value for (name, _), value in told if name == "org_apache_kafka_x"] == [4.5]
 
 
-def test_the_otel_extra_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
+def test_metrics_can_be_pushed_with_the_otel_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[otel] @ file://{wheel}")
     with Receiver(free_port()) as receiver:
         settings = {"kafka_compat_otlp_endpoint": receiver.url, "kafka_compat_otlp_interval_ms": "200"}
@@ -104,7 +104,7 @@ def test_the_otel_extra_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
     assert pushed.samples["kafka_brokers", frozenset()] == 1
 
 
-def test_the_schemas_extra_decodes_values(wheel: Path, tmp_path: Path) -> None:
+def test_values_can_be_decoded_with_the_schemas_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[schemas] @ file://{wheel}")
     asked = (
         "from kafka_compat.decoding.avro import AvroSchema; "
@@ -149,7 +149,9 @@ def test_a_test_of_five_lines_needs_only_a_client_and_pytest(wheel: Path, tmp_pa
     assert "1 passed" in said
 
 
-def test_the_spark_extra_archives_a_topic(wheel: Path, tmp_path: Path, broker: KafkaCompatBroker) -> None:
+def test_a_topic_can_be_archived_with_the_spark_extra(
+    wheel: Path, tmp_path: Path, broker: KafkaCompatBroker
+) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[spark] @ file://{wheel}")
     line = [installed.program, "pipeline", "archive", "--bootstrap-server", broker.address]
     archive = tmp_path / "archive"

@@ -37,7 +37,9 @@ _ORDERS = list(itertools.permutations(_FIRST))
 @campaign_only
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("order", _ORDERS, ids=["-".join(order) for order in _ORDERS])
-def test_run_compile_and_build_wheel_work_in_every_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+def test_the_run_compile_and_build_wheel_scripts_work_in_every_order(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
     checkout = Checkout(tmp_path)
     for script in order:
         if script == "run":
@@ -54,7 +56,7 @@ def test_run_compile_and_build_wheel_work_in_every_order(tmp_path: Path, order: 
 
 
 @pytest.mark.timeout(600)
-def test_docs_can_be_the_first_command(tmp_path: Path) -> None:
+def test_scripts_docs_can_be_the_first_command_in_a_checkout(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     assert checkout.run("docs").strip().endswith("build/site/index.html")
     assert (checkout.folder / "build" / "site" / "index.html").is_file()
@@ -62,7 +64,7 @@ def test_docs_can_be_the_first_command(tmp_path: Path) -> None:
 
 @campaign_only
 @pytest.mark.timeout(3600)
-def test_test_can_be_the_first_command(tmp_path: Path) -> None:
+def test_scripts_test_can_be_the_first_command_in_a_checkout(tmp_path: Path) -> None:
     """All test dependencies and extras are installed, and ruff, mypy and import-linter pass."""
     checkout = Checkout(tmp_path)
     said = checkout.run("test", "tests/test_architecture.py", "tests/restart")

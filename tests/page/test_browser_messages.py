@@ -93,7 +93,7 @@ def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker
     tab.close()
 
 
-def test_a_search_is_continued_through_its_link(browser: Browser, broker: KafkaBroker) -> None:
+def test_the_newer_messages_link_continues_a_search(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("messages?name=orders&order=oldest&limit=10")

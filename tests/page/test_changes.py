@@ -95,7 +95,7 @@ def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: As
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_a_key_is_assigned_the_same_partition_as_in_clients(
+def test_the_console_assigns_keys_to_the_same_partitions_as_clients_do(
     broker: KafkaBroker, page: Asked, name: str
 ) -> None:
     broker.create_topic(name, 7)
@@ -272,7 +272,7 @@ def test_offset_changes_are_previewed_before_they_are_applied(
     client.close()
 
 
-def test_offsets_can_be_set_for_some_partitions_of_an_unread_topic(
+def test_offsets_can_be_set_for_some_partitions_of_a_topic_that_the_group_has_not_read(
     broker: KafkaBroker, page: Asked, read: tuple[str, str]
 ) -> None:
     broker.create_topic("fresh", 4)

@@ -258,7 +258,7 @@ def test_hostile_data_is_shown_as_text(broker: KafkaBroker, page: Asked, topic: 
     assert found["key"]["text"] == found["value"]["text"] == found["headers"][0]["name"] == hostile
 
 
-def test_a_long_search_is_continued_through_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_a_long_search_is_continued_with_cursors(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker, **{"linger.ms": 20, "compression.type": "lz4"})
     for number in range(300_000):

@@ -89,7 +89,7 @@ def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_offsets_beyond_the_end_are_reported(cluster: KafkaCluster) -> None:
+def test_committed_offsets_beyond_the_log_end_are_reported(cluster: KafkaCluster) -> None:
     site = Site.of(cluster)
     cluster.create_topic("v")
     commit(cluster.bootstrap_servers, "ahead", {("v", 0): 7})

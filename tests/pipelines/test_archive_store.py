@@ -225,7 +225,7 @@ def test_extreme_timestamps_are_clamped_to_valid_days() -> None:
     assert day_name(-20_000_000) == "0001-01-01"
 
 
-def test_records_of_many_days_at_once_are_all_archived(
+def test_a_batch_with_records_of_many_days_is_archived_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more days than open files allowed, and more data than the buffers hold, a day gets several files

@@ -162,7 +162,7 @@ def test_spark_jars_reports_missing_tools(
     assert environment.CONNECTOR in message
 
 
-def test_missing_jars_in_the_directory_are_reported(tmp_path: Path) -> None:
+def test_jars_missing_from_the_directory_are_reported(tmp_path: Path) -> None:
     with pytest.raises(NotStarted, match="lacks spark-sql-kafka") as error:
         environment.jars_in(tmp_path)
     assert f"kafka-compat spark jars {tmp_path}" in error.value.hint

@@ -26,7 +26,7 @@ def test_a_startup_interrupted_by_a_kill_is_resumed(tmp_path: Path, left: list[s
     assert json.loads((tmp_path / "_job.json").read_text())["topic"] == "t"
 
 
-def test_a_foreign_directory_is_not_touched(tmp_path: Path) -> None:
+def test_a_directory_that_does_not_belong_to_a_job_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(NotStarted, match="not a job's directory"):
         JobFolder(tmp_path, SETTINGS).open()

@@ -167,7 +167,7 @@ def test_a_directory_in_use_is_read_up_to_its_high_watermark(spark: Any, tmp_pat
         run_report(ReportJob([log]))
 
 
-def test_records_due_for_retention_are_counted() -> None:
+def test_records_due_for_deletion_are_counted() -> None:
     """Counting starts at the oldest segment and stops at the first one to be kept, by time and by size."""
     now = 100 * DAY_MS
     segments = [

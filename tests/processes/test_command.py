@@ -115,7 +115,7 @@ def test_ctrl_c_stops_all_brokers_cleanly(tmp_path: Path, number: int) -> None:
         assert command.stop() == 0
 
 
-def test_a_broker_knows_the_topics_once_it_is_ready(tmp_path: Path) -> None:
+def test_a_ready_broker_knows_all_topics(tmp_path: Path) -> None:
     """A new controller first sends the brokers each other's addresses, and the topics afterwards."""
     command = Command(tmp_path, 3)
     with command:

@@ -272,7 +272,7 @@ def test_a_second_signal_ends_the_wait_for_new_leaders(tmp_path: Path) -> None:
         zookeeper.stop()
 
 
-def test_a_signal_to_the_whole_process_group_counts_once(tmp_path: Path) -> None:
+def test_a_signal_to_the_whole_process_group_counts_as_one_signal(tmp_path: Path) -> None:
     """Service managers send signals this way. The last broker must request new leaders as often as after a
     single signal.
     """

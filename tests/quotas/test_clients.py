@@ -206,7 +206,7 @@ def going_on(progress: Iterator[int]) -> Iterator[None]:
 
 
 @campaign_only
-def test_a_producer_without_acks_reaches_but_never_exceeds_its_quota(broker: KafkaCompatBroker) -> None:
+def test_a_producer_with_acks_0_reaches_but_never_exceeds_its_quota(broker: KafkaCompatBroker) -> None:
     """With acks=0, the connection is muted, and the client's buffers fill."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)

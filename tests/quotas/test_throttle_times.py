@@ -57,7 +57,7 @@ def test_a_producer_over_its_quota_gets_kafkas_throttle_times(addresses: list[st
     assert 1700 < times_ms[3] < 2050, "1.2 MB use the quota of twelve seconds"
 
 
-def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
+def test_a_producer_with_acks_0_is_muted(addresses: list[str]) -> None:
     """Without a response, the client does not learn its throttle time, but its connection is muted."""
 
     def muted_ms(address: str) -> list[int]:

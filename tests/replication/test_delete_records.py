@@ -75,7 +75,7 @@ async def test_the_response_waits_until_all_followers_have_advanced_their_log_st
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 5)
 
 
-async def test_the_response_waits_for_a_follower_that_does_not_fetch_until_the_timeout(
+async def test_the_response_waits_until_the_timeout_for_a_follower_that_does_not_fetch(
     cluster: EmbeddedCluster,
 ) -> None:
     cut_off(cluster)

@@ -148,7 +148,7 @@ def test_a_later_request_of_a_session_invalidates_the_earlier_one() -> None:
     assert first.is_outdated
 
 
-def test_a_stale_session_is_evicted_for_any_new_session() -> None:
+def test_a_session_unused_for_the_eviction_time_is_evicted_for_any_new_session() -> None:
     cache = FetchSessionCache(2, 1000)
     idle = opened(cache, target("a"), target("b"), is_follower=True)
     used = opened(cache, target("a"))
@@ -160,7 +160,7 @@ def test_a_stale_session_is_evicted_for_any_new_session() -> None:
     assert cache.targets(used)
 
 
-def test_a_client_session_evicts_an_old_session_that_is_not_larger() -> None:
+def test_a_client_session_evicts_an_old_session_of_at_most_the_same_size() -> None:
     cache = FetchSessionCache(2, 1000)
     small, large = opened(cache, target("a"), target("b")), opened(cache, *map(target, "abcd"))
     for session_id in (small, large):

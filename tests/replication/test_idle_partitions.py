@@ -52,7 +52,9 @@ async def test_an_idle_partition_stays_in_sync_alongside_a_busy_one(cluster: Emb
 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
-async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_record_after_a_long_idle_period_is_acknowledged_immediately(
+    cluster: EmbeddedCluster,
+) -> None:
     for number in range(20):
         assert await cluster.produce(LEADER, "busy", b"%d" % number, timeout_ms=10_000) == ErrorCode.NONE
     assert await cluster.produce(LEADER, "quiet", b"late", timeout_ms=10_000) == ErrorCode.NONE
@@ -65,7 +67,7 @@ async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: 
 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
-async def test_a_new_log_start_offset_is_sent_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_new_log_start_offset_is_sent_immediately(cluster: EmbeddedCluster) -> None:
     """DeleteRecords waits until the followers have it."""
     for _ in range(3):
         assert await cluster.produce(LEADER, "quiet", b"x") == ErrorCode.NONE

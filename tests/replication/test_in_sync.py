@@ -226,7 +226,7 @@ def test_a_response_older_than_the_current_leader_and_isr_is_ignored(leader: Lea
     assert leader.partition.isr == (1, 2)
 
 
-def test_an_older_partition_epoch_is_ignored(leader: Leader) -> None:
+def test_a_leader_change_with_an_older_partition_epoch_is_ignored(leader: Leader) -> None:
     leader.partition.become_follower(2, 4, (1, 2, 3), 9)
     assert leader.partition.is_leader
     assert leader.partition.leader_epoch == 5

@@ -14,7 +14,7 @@ from tests.cluster.embedded import EmbeddedCluster, until
 RACK = "everywhere"
 
 
-async def test_a_session_learns_of_a_nearer_replica_without_other_changes(tmp_path: Path) -> None:
+async def test_a_fetch_session_without_other_changes_reports_a_nearer_replica(tmp_path: Path) -> None:
     selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     cluster = EmbeddedCluster(tmp_path, settings={"replica.selector.class": selector})
     await cluster.start()

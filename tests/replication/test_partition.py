@@ -100,7 +100,7 @@ def test_a_failing_waiter_does_not_fail_the_append(make_room: Callable[[LogConfi
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_requests_with_another_leader_epoch_get_an_error(
+def test_requests_with_a_different_leader_epoch_get_an_error(
     make_room: Callable[[LogConfig], Room], current_leader_epoch: int, code: ErrorCode
 ) -> None:
     room = make_room(LogConfig())

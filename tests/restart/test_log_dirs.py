@@ -53,7 +53,7 @@ def test_a_second_broker_in_the_directory_is_rejected_without_changing_files(
         assert produce(connection, "t", [b"y"]) == (ErrorCode.NONE, 1)
 
 
-def test_a_broker_with_another_id_is_rejected_without_changing_files(broker: KafkaCompatBroker) -> None:
+def test_a_broker_with_a_different_id_is_rejected_without_changing_files(broker: KafkaCompatBroker) -> None:
     assert broker.process.stop() == 0
     before = _snapshot(broker.log_dir)
     code, message = _serve(broker.log_dir, "broker.id=2")

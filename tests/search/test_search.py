@@ -106,7 +106,7 @@ def test_large_values_are_truncated() -> None:
     ),
     st.integers(0, 1 << 62),
 )
-def test_a_cursor_is_parsed_back_unchanged_from_its_link(
+def test_a_cursor_is_unchanged_after_it_is_encoded_in_a_link_and_parsed(
     left: dict[int, tuple[int, int]], total: int
 ) -> None:
     cursor = Cursor(left, total)

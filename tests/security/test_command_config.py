@@ -65,7 +65,7 @@ def test_individual_settings_can_be_given_on_the_command_line(ours: Secured) -> 
     assert done.returncode == 0, done.stderr
 
 
-def test_an_untrusted_broker_is_reported_at_once(ours: Secured, tmp_path: Path) -> None:
+def test_an_untrusted_broker_is_reported_immediately(ours: Secured, tmp_path: Path) -> None:
     file = _file(tmp_path, {"security.protocol": "SSL"})
     where = ("--bootstrap-server", ours.addresses["SSL"], "--command-config", file)
     done = run_kafka_compat("topics", "--list", *where)

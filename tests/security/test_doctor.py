@@ -183,7 +183,7 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap"])
-def test_the_address_is_given_as_for_other_commands(tmp_path: Path, flag: str) -> None:
+def test_the_address_can_be_given_with_the_flag_of_other_commands(tmp_path: Path, flag: str) -> None:
     address = f"127.0.0.1:{free_port()}"
     _, (*_, last) = _examined(tmp_path, {}, flag, address)
     assert last["address"] == address

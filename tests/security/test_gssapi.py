@@ -135,7 +135,9 @@ _CHOICES = {
 
 
 @pytest.mark.parametrize("kind", _CHOICES)
-def test_security_layers_get_the_same_responses_as_from_genuine_kafka(world: _World, kind: str) -> None:
+def test_requests_for_security_layers_get_the_same_responses_as_from_genuine_kafka(
+    world: _World, kind: str
+) -> None:
     def seen(place: _Place) -> list[object]:
         client = _Client(world, _CHOICES[kind])
         found: list[object] = []

@@ -200,7 +200,7 @@ def test_tokens_of_every_size_are_accepted_or_rejected(target: Target, mechanism
 
 
 @pytest.mark.parametrize("listener", ["SASL", "SAFE"])
-def test_frames_that_are_too_large_close_the_connection_at_once(target: Target, listener: str) -> None:
+def test_frames_that_are_too_large_close_the_connection_immediately(target: Target, listener: str) -> None:
     with target.connect(listener) as connection:
         stream: socket.socket = connection
         if listener == "SAFE":

@@ -139,7 +139,7 @@ def test_a_pkcs12_trust_store_requires_its_password(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_the_certificate_of_a_key_entry_is_trusted_but_not_its_issuer(
+def test_the_certificate_of_a_key_entry_is_trusted_but_its_issuer_is_not(
     kind: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
@@ -147,7 +147,7 @@ def test_the_certificate_of_a_key_entry_is_trusted_but_not_its_issuer(
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_store_without_a_private_key_is_rejected_as_a_key_store(kind: str, tmp_path: Path) -> None:
+def test_a_key_store_without_a_private_key_is_rejected(kind: str, tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate], kind)
     with pytest.raises(StoreError, match="no private key"):
         key_store(path)

@@ -220,7 +220,9 @@ def _produce(broker: KafkaCompatBroker, topic: str) -> None:
     assert producer.flush(30) == 0
 
 
-def test_a_broker_that_zookeeper_rejects_later_logs_it_and_recovers(tmp_path: Path) -> None:
+def test_a_broker_that_zookeeper_rejects_after_startup_logs_the_rejection_and_recovers(
+    tmp_path: Path,
+) -> None:
     users = {USER: PASSWORD}
     server = SecureZooKeeper(tmp_path / "zookeeper", users)
     server.start()

@@ -232,7 +232,9 @@ def test_a_socket_class_without_tls_is_rejected_if_tls_is_enabled() -> None:
         ("/brokers/ids/1", (True, False)),
     ],
 )
-def test_public_access_depends_on_the_node(path: str, world: tuple[bool, bool]) -> None:
+def test_public_access_to_a_node_follows_kafkas_rules_for_its_path(
+    path: str, world: tuple[bool, bool]
+) -> None:
     """The rules of kafka.zk.ZkData. tests/security/test_zookeeper_acls.py compares them with Apache Kafka."""
     assert access_of_others(path) == world
 

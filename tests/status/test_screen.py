@@ -167,7 +167,7 @@ def test_unavailable_data_is_listed_as_unknown() -> None:
     assert not any(line.startswith("DISKS") for line in lines)
 
 
-def test_lines_are_divided_among_the_tables() -> None:
+def test_screen_lines_are_divided_among_the_tables() -> None:
     # Each with the titles of its columns, and a line more where rows are left out.
     assert shares([1, 1000, 1000, 1], 24) == [1, 8, 8, 1]
     assert shares([2, 3], 7) == [2, 3]

@@ -52,7 +52,7 @@ def test_a_descriptor_is_closed_when_its_last_user_releases_it(tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs fallocate, which only Linux has")
-def test_reserving_space_keeps_the_file_size_and_truncation_frees_it(tmp_path: Path) -> None:
+def test_reserving_space_keeps_the_file_size_and_truncation_frees_the_space(tmp_path: Path) -> None:
     file = RealFilesystem().create(f"{tmp_path}/a")
     file.write(b"x" * 1000)
     file.reserve(1000, 32 * MIB)

@@ -59,7 +59,9 @@ def test_commands_print_the_same_output_as_genuine_commands(
     assert not found, "\n".join(found)
 
 
-def test_flags_removed_from_newer_tools_still_work(side: Side, files: str) -> None:
+def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_genuine_ones(
+    side: Side, files: str
+) -> None:
     comparison = Comparison(side.tools, side.address, files)
     text = data_lines.with_logs(data_lines.lines("dropped-data"), side.log_dirs)
     found = comparison.differences(text, {**DRAWN, **SAID_SINCE})

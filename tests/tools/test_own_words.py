@@ -46,7 +46,7 @@ def test_every_listed_exception_is_needed(kafkas_runs: set[str]) -> None:
         ('x = "Cannot execute because there is" "\\n an existing partition assignment"', True),
     ],
 )
-def test_a_repeated_run_of_words_is_found_in_literals(source: str, is_found: bool) -> None:
+def test_words_repeated_from_kafka_are_found_in_literals(source: str, is_found: bool) -> None:
     found = findings(literals("kafka_compat/tools/x.py", source), runs_of(iter([KAFKAS])))
     assert bool(found) == is_found
 
@@ -57,7 +57,7 @@ def test_kafkas_wording_is_allowed_in_compared_messages_but_not_in_docstrings() 
     assert [found.line for found in findings(literals(name, source), runs_of(iter([KAFKAS])))] == [1]
 
 
-def test_a_finding_contains_all_words_of_the_run() -> None:
+def test_a_finding_contains_all_repeated_words() -> None:
     text = Text("docs/start.md", 1, f"It says: {KAFKAS.upper()}, and more.")
     (found,) = findings(iter([text]), runs_of(iter([KAFKAS])))
     assert found.words == KAFKAS.lower() and len(found.words.split()) > RUN
@@ -85,7 +85,7 @@ def test_kafkas_sentences_are_replaced_with_ours_and_keep_their_values() -> None
     assert wording.without_wording(ours, is_genuine=False) == ours
 
 
-def test_texts_of_error_codes_are_replaced_with_the_codes() -> None:
+def test_kafkas_error_texts_are_replaced_with_the_error_codes() -> None:
     assert len(wording.kafkas_error_texts()) > 130
     kafkas = "UnknownTopicOrPartitionException: This server does not host this topic-partition."
     ours = "UnknownTopicOrPartitionException: The broker has no replica of this partition."

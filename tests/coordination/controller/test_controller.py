@@ -20,11 +20,11 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
-def test_the_controller_behaves_as_in_its_transcript(path: Path) -> None:
+def test_the_controller_reacts_to_events_as_its_transcript_describes(path: Path) -> None:
     check_transcript(path, Player().play)
 
 
-def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
+def test_the_known_topics_are_not_copied_for_each_lookup() -> None:
     """With a copy, checking 2,000 topic names would copy 2,000 names 2,000 times."""
     world = World()
     world.start_broker(1)

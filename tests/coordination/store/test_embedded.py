@@ -66,7 +66,7 @@ async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(path: str
     await store.close()
 
 
-async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_increase(path: str) -> None:
+async def test_ephemeral_nodes_of_a_killed_process_are_deleted_and_epochs_still_increase(path: str) -> None:
     killed = EmbeddedMetadataStore(path)
     session = killed.connect()
     await session.create("/broker", ephemeral=True)

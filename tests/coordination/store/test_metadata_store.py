@@ -57,7 +57,7 @@ async def test_each_kind_of_rejection_has_its_own_error(stores: Stores) -> None:
         await session.create("a/")
 
 
-async def test_a_node_distinguishes_null_from_empty(stores: Stores) -> None:
+async def test_null_and_empty_data_of_a_node_are_distinguished(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/null")
     await session.create("/empty", b"")
@@ -165,7 +165,7 @@ async def test_only_one_of_several_sessions_creates_a_node(stores: Stores) -> No
     assert stat.ephemeral_owner == sessions[won.index(True)].session_id
 
 
-async def test_ephemerals_are_deleted_with_their_session_and_watches_fire(stores: Stores) -> None:
+async def test_ephemeral_nodes_are_deleted_with_their_session_and_watches_fire(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.ensure("/brokers/ids")
     await one.create("/brokers/ids/1", b"one", ephemeral=True)
@@ -194,7 +194,7 @@ async def test_ephemerals_are_deleted_with_their_session_and_watches_fire(stores
     assert one.state is SessionState.EXPIRED
 
 
-async def test_closing_a_session_takes_effect_at_once_and_stops_its_events(stores: Stores) -> None:
+async def test_closing_a_session_takes_effect_immediately_and_stops_its_events(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.create("/one", ephemeral=True)
     gone: list[Event] = []
@@ -314,7 +314,7 @@ async def test_a_canceled_call_does_not_affect_other_calls(stores: Stores) -> No
     assert await session.children("/") == ["a"]
 
 
-async def test_put_ensure_and_delete_tree_operate_on_whole_paths(stores: Stores) -> None:
+async def test_put_and_ensure_create_parents_and_delete_tree_deletes_descendants(stores: Stores) -> None:
     session = await stores.connect()
     await session.put("/config/topics/t", b"1")
     await session.put("/config/topics/t", b"2")
@@ -364,7 +364,7 @@ async def contents(session: MetadataStore) -> dict[str, tuple[bytes | None, int,
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25))
-def test_all_stores_give_the_same_results_for_random_transactions(
+def test_all_stores_return_the_same_results_for_random_transactions(
     zookeeper: ZooKeeper, transactions: list[list[Operation]]
 ) -> None:
     async def run(directory: str) -> None:

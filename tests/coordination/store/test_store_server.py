@@ -102,7 +102,7 @@ async def gone(watcher: MetadataStore, path: str) -> asyncio.Event:
 # --- child processes
 
 
-async def test_ephemerals_of_a_killed_process_are_deleted_at_once(
+async def test_ephemeral_nodes_of_a_killed_process_are_deleted_immediately(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     child = await Child.start(store, 60_000)
@@ -142,7 +142,7 @@ async def test_an_idle_process_keeps_its_session(
 # --- a single connection
 
 
-async def test_a_session_without_ephemerals_does_not_expire_when_silent(store: EmbeddedMetadataStore) -> None:
+async def test_a_silent_session_without_ephemeral_nodes_does_not_expire(store: EmbeddedMetadataStore) -> None:
     """A broker that recovers its logs before it registers has such a session."""
     remote = await Remote.to(store, session_timeout_ms=30)
     remote.client._next_beat.cancel()
@@ -176,7 +176,9 @@ async def test_after_an_expiry_another_session_can_begin_on_the_same_connection(
     assert await watcher.children("/") == []
 
 
-async def test_a_session_that_expires_while_closing_ends_as_closed(store: EmbeddedMetadataStore) -> None:
+async def test_a_session_that_expires_while_it_is_being_closed_is_closed_without_an_error(
+    store: EmbeddedMetadataStore,
+) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     expiring = asyncio.ensure_future(remote.server.expire(session.session_id))
@@ -198,7 +200,9 @@ async def test_a_session_can_be_used_only_on_its_connection(store: EmbeddedMetad
     await two.close()
 
 
-async def test_calls_and_sessions_end_when_the_connection_closes(store: EmbeddedMetadataStore) -> None:
+async def test_pending_calls_fail_and_sessions_end_when_the_connection_closes(
+    store: EmbeddedMetadataStore,
+) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     states: list[SessionState] = []
@@ -234,7 +238,7 @@ async def test_requests_sent_before_a_disconnection_complete_before_the_session_
     assert await watcher.exists("/mine") is None
 
 
-async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore) -> None:
+async def test_a_watch_set_by_a_read_of_a_missing_node_is_dropped(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     for _ in range(10):
@@ -295,7 +299,7 @@ async def test_invalid_bytes_close_only_their_connection(
     await harmful.close()
 
 
-async def test_a_partial_frame_is_kept_until_its_connection_closes(
+async def test_a_connection_that_closes_after_a_partial_frame_loses_its_ephemeral_nodes(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)

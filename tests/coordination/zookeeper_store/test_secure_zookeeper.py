@@ -112,7 +112,7 @@ async def test_names_and_passwords_can_contain_any_characters(server: SecureZooK
 
 
 @pytest.mark.parametrize("username", [USER, "nobody"])
-async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, username: str) -> None:
+async def test_a_failed_login_is_reported_immediately(server: SecureZooKeeper, username: str) -> None:
     # ZooKeeper 3.8 authenticates an unknown user name with the password of the previous user.
     login = DigestLogin(username, "wrong", "the setting")
     started = time.monotonic()
@@ -125,7 +125,7 @@ async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, usern
     assert "wrong" not in repr(login)
 
 
-async def test_a_mismatch_of_sasl_settings_with_the_server_is_reported(tmp_path: Path) -> None:
+async def test_sasl_settings_that_do_not_match_the_servers_are_reported(tmp_path: Path) -> None:
     without, demanding = (
         SecureZooKeeper(tmp_path / "1"),
         SecureZooKeeper(tmp_path / "2", {USER: PASSWORD}, demands_login=True),
@@ -232,7 +232,7 @@ async def test_untrusted_servers_are_rejected(server: SecureZooKeeper, tmp_path:
         elsewhere.stop()
 
 
-async def test_a_mismatch_of_tls_and_plaintext_ports_is_reported(
+async def test_tls_on_a_plaintext_port_and_plaintext_on_a_tls_port_are_reported(
     server: SecureZooKeeper, tmp_path: Path
 ) -> None:
     said = await refused(server.address, StoreSecurity(None, tls(tmp_path)))

@@ -87,7 +87,7 @@ def test_tls_records_without_data_do_not_make_a_stream_readable(ends: Ends) -> N
     assert ends.readable()
 
 
-def test_the_end_of_a_stream_is_readable_repeatedly(ends: Ends) -> None:
+def test_a_stream_that_has_ended_stays_readable(ends: Ends) -> None:
     ends.server.sendall(b"last")
     ends.server.shutdown(socket.SHUT_WR)
     assert ends.readable()
@@ -101,7 +101,7 @@ def test_the_end_of_a_stream_is_readable_repeatedly(ends: Ends) -> None:
             assert ends.failures
 
 
-def test_other_sockets_are_selected_while_part_of_a_record_is_unread(ends: Ends) -> None:
+def test_a_partly_read_tls_record_does_not_prevent_other_sockets_from_being_selected(ends: Ends) -> None:
     ends.server.sendall(b"ab")
     assert ends.readable()
     ends.stream.recv(1)

@@ -104,7 +104,9 @@ def filter_for(pattern: Pattern) -> Filter:
     return Filter(acls.PatternFilter(*pattern), EVERY_ENTRY)
 
 
-async def test_changes_apply_at_once_locally_and_shortly_after_on_other_brokers(world: World) -> None:
+async def test_changes_apply_immediately_on_their_broker_and_shortly_after_on_other_brokers(
+    world: World,
+) -> None:
     one, other = await world.member(), await world.member()
     assert one.verdict() is Verdict.CLOSED
     await one.create(Binding(PREFIX, READ))
@@ -144,7 +146,9 @@ async def test_concurrent_changes_to_the_same_acls_are_all_kept(world: World) ->
         await until(lambda member=member: not member.known())  # type: ignore[misc]
 
 
-async def test_filters_for_a_single_pattern_read_the_store(world: World) -> None:
+async def test_a_filter_for_a_single_pattern_finds_acls_that_the_broker_does_not_know_yet(
+    world: World,
+) -> None:
     member = await world.member()
     other = await world.member()
     await other.tasks.close()
@@ -153,7 +157,7 @@ async def test_filters_for_a_single_pattern_read_the_store(world: World) -> None
     assert await other.delete(filter_for(ORDERS)) == [[Deleted(Binding(ORDERS, READ), None)]]
 
 
-async def test_changes_with_a_missing_notice_are_not_lost(world: World) -> None:
+async def test_a_broker_that_missed_a_notice_does_not_undo_the_change(world: World) -> None:
     """Each change checks the version of the node, even if the broker's copy of the ACLs would not change."""
     member, deaf = await world.member(), await world.member()
     await member.create(Binding(ORDERS, READ))
@@ -181,7 +185,7 @@ async def test_changes_with_lost_responses_are_recognized(world: World, lost: li
     assert member.verdict() is Verdict.CLOSED
 
 
-async def test_a_store_that_never_responds_is_reported(world: World) -> None:
+async def test_a_change_fails_if_the_store_never_responds(world: World) -> None:
     member = await world.member()
     member.store.lost = [False] * WRITES_MAX
     (error,) = await member.keeper.create([Binding(ORDERS, READ)])

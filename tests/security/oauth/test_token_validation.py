@@ -314,7 +314,7 @@ def test_tokens_without_a_valid_signature_are_rejected(plain: _Both, kind: str) 
     assert plain.answers(_HOSTILE[kind]) == _REFUSED
 
 
-def test_a_token_without_kid_is_tried_with_the_first_key_of_its_kind(plain: _Both) -> None:
+def test_a_token_without_kid_is_verified_with_the_first_key_of_its_algorithm(plain: _Both) -> None:
     for key in (_RSA, _EC):
         nameless = SigningKey(None, key.algorithm)
         nameless.private = key.private

@@ -332,7 +332,7 @@ def test_deleting_a_log_removes_its_clean_offset(harness: Harness) -> None:
     assert ("t", 0) not in harness.dirs.clean_offsets
 
 
-def test_segments_are_grouped_within_all_limits() -> None:
+def test_segments_are_cleaned_in_groups_within_the_size_and_offset_limits() -> None:
     def source(base: int, end: int, size: int, index: int = 0) -> SegmentSource:
         return SegmentSource(base, end, size, index, 0, 0)
 

@@ -101,7 +101,7 @@ def test_an_offset_map_behaves_like_a_dictionary(batches: list[list[bytes]], mem
     assert [at for at, flag in enumerate(flags) if flag] == sorted(plain.values())
 
 
-def test_slots_contain_the_entries_of_the_dictionary_they_replace() -> None:
+def test_slots_contain_the_entries_of_the_dictionary_that_they_replace() -> None:
     dictionary = _Dictionary(1 << 20)
     assert dictionary.put([b"a", b"b", b"a"], [5, 6, 7]) == 3
     slots = dictionary.into_slots(1 << 20, 0.9)
@@ -110,7 +110,7 @@ def test_slots_contain_the_entries_of_the_dictionary_they_replace() -> None:
     assert (len(slots), slots.get(b"a"), slots.get(b"b"), slots.get(b"c")) == (2, 7, 6, None)
 
 
-def test_batches_beyond_the_tracked_ones_are_assumed_to_contain_tombstones(
+def test_untracked_batches_are_assumed_to_contain_tombstones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(offset_map_module, "TOMBSTONES_MAX", 2)

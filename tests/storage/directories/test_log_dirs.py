@@ -293,7 +293,7 @@ def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_pat
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, steps: int) -> None:
+def test_a_move_can_be_canceled_while_its_copy_replaces_the_original_log(tmp_path: Path, steps: int) -> None:
     key = ("t", 0)
     harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
     dirs, log = harness.dirs, harness.log()
@@ -316,7 +316,7 @@ def test_a_move_can_be_canceled_at_any_step_of_placing_its_copy(tmp_path: Path, 
     dirs.close()
 
 
-def test_a_log_moves_back_once_its_old_directory_is_removed(tmp_path: Path) -> None:
+def test_a_log_moves_back_when_its_old_directory_is_removed(tmp_path: Path) -> None:
     key = ("t", 0)
     harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
     dirs, first = harness.dirs, harness.log()
@@ -415,7 +415,7 @@ def test_a_failure_of_the_last_disk_raises_an_error(tmp_path: Path) -> None:
         Harness(tmp_path / "file")
 
 
-def test_a_deleted_topic_disappears_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
+def test_a_deleted_topic_disappears_immediately_and_its_files_after_the_delay(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.checkpoint_recovery_points()

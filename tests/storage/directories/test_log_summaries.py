@@ -82,7 +82,7 @@ def test_startup_after_a_clean_shutdown_opens_only_producer_snapshots(tmp_path: 
     assert offsets(harness.log("t", 3), 0) == [0]
 
 
-def test_shutdown_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
+def test_shutdown_does_not_open_logs_without_new_records(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()

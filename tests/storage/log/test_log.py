@@ -340,7 +340,7 @@ def test_a_full_disk_does_not_leave_a_partial_batch() -> None:
     assert offsets(harness.log(), 0) == [0]
 
 
-def test_appends_continue_once_the_disk_has_space() -> None:
+def test_appends_continue_when_the_disk_has_space() -> None:
     disk, harness = simulated(LogConfig(segment_bytes=BATCH_BYTES))
     log = harness.log()
     append(log, batch(10))

@@ -220,7 +220,7 @@ def test_completed_transactions_use_bounded_memory_and_do_not_hold_back_readers(
     assert partition.state.last_stable_offset(partition.end_offset) == partition.end_offset
 
 
-def test_an_emptied_control_batch_is_ignored() -> None:
+def test_a_control_batch_emptied_by_compaction_is_ignored() -> None:
     partition = Partition()
     header = read_header(
         build_marker(

@@ -65,7 +65,7 @@ def test_old_segments_are_deleted_up_to_the_first_recent_segment() -> None:
     assert bases(LogConfig(retention_ms=4_000), segments=old_behind_young) == {}
 
 
-def test_only_timestamps_that_affect_retention_are_read() -> None:
+def test_only_segment_timestamps_that_affect_retention_are_read() -> None:
     unread: list[RetainedSegment] = [Unread(0), Unread(10), Unread(20)]
     assert bases(LogConfig(retention_ms=-1), segments=unread) == {}
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=200), segments=unread)) == [0]

@@ -189,7 +189,7 @@ def test_a_zstd_bomb_without_a_content_size_is_rejected_within_bounded_memory() 
     assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
 
 
-def test_a_block_that_declares_an_excessive_size_is_rejected_at_once() -> None:
+def test_a_block_that_declares_an_excessive_size_is_rejected_immediately() -> None:
     announces_4_gib = b"\xff\xff\xff\xff\x0f" + b"\0" * 20
     with pytest.raises(CorruptRecord):
         decompress(CompressionType.SNAPPY, announces_4_gib)

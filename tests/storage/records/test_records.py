@@ -165,7 +165,7 @@ def test_malformed_records_are_rejected(batch: bytes, error: type[Exception]) ->
         list(iter_records(batch))
 
 
-def test_other_formats_are_rejected() -> None:
+def test_batches_in_older_formats_are_rejected() -> None:
     batch = bytearray(build_batch([Record()]))
     batch[16] = 1
     with pytest.raises(CorruptRecord):

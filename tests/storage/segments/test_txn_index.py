@@ -66,7 +66,7 @@ def test_the_file_is_created_with_the_first_entry(tmp_path: Path) -> None:
         (41, 42, [], False),
     ],
 )
-def test_a_lookup_finds_the_aborted_transactions_of_a_fetch(
+def test_a_lookup_finds_the_aborted_transactions_in_the_fetched_range(
     tmp_path: Path,
     index: TransactionIndex,
     fetch_offset: int,
@@ -146,7 +146,7 @@ def test_invalid_index_files_are_rejected(content: bytes) -> None:
         decode(content)
 
 
-def test_an_index_of_another_segment_is_rejected(index: TransactionIndex) -> None:
+def test_an_index_that_belongs_to_another_segment_is_rejected(index: TransactionIndex) -> None:
     index.check(10)
     with pytest.raises(CorruptFile):
         index.check(11)

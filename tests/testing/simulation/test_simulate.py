@@ -128,7 +128,7 @@ async def _is_killed(simulation: Simulation) -> None:
     assert seen[2:] == ["began", "began", "finally"]
 
 
-def test_processes_can_be_killed_without_notice_and_paused() -> None:
+def test_simulated_processes_can_be_killed_and_paused() -> None:
     simulate(1, _is_killed, faults=CALM)
 
 
