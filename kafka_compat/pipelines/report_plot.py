@@ -141,7 +141,7 @@ def _bars_with_due(
     rows = range(len(whole))
     axes.barh(rows, stays, thickness, color=theme.first, label="stays")
     hatched = {"hatch": _HATCH, "color": theme.second, "edgecolor": theme.paper, "linewidth": 0}
-    axes.barh(rows, due, thickness, left=stays, label="due for retention", **hatched)
+    axes.barh(rows, due, thickness, left=stays, label="due for deletion", **hatched)
 
 
 def _hottest(report: LogReport) -> list[KeyLine]:
@@ -185,7 +185,7 @@ def page(report: LogReport, origin: Origin) -> Page:
     due = sum(line.due_bytes for line in report.partitions)
     summary = (
         f"{rows:,} records in {len(report.partitions):,} partitions of {len(report.topics):,} topics use "
-        f"{size_text(size)} on disk; {size_text(due)} of it is due for retention."
+        f"{size_text(size)} on disk; {size_text(due)} of it is due for deletion."
     )
     return Page(
         "Contents of the logs",

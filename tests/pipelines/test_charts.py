@@ -76,13 +76,13 @@ def test_each_axis_in_the_report_is_labeled_with_its_unit(report: LogReport) -> 
 
 
 def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> None:
-    """The bar of the records due for retention starts at the end of the other bar, and is hatched for black
+    """The bar of the records due for deletion starts at the end of the other bar, and is hatched for black
     and white print.
     """
     bars = {bars.get_label(): list(bars) for bars in drawn(report)["Space by topic"].containers}
     assert [bar.get_width() for bar in bars["stays"]] == [32.5, 2]
-    assert [(bar.get_x(), bar.get_width()) for bar in bars["due for retention"]] == [(32.5, 7.5), (2, 0)]
-    assert {bar.get_hatch() for bar in bars["due for retention"]} == {"////"}
+    assert [(bar.get_x(), bar.get_width()) for bar in bars["due for deletion"]] == [(32.5, 7.5), (2, 0)]
+    assert {bar.get_hatch() for bar in bars["due for deletion"]} == {"////"}
     assert {bar.get_hatch() for bar in bars["stays"]} == {None}
 
 
