@@ -231,7 +231,9 @@ def _makers(
         yield (
             lambda folder: sides.our_cluster(folder, zookeeper, compiled=compiled),
             lambda folder: (
-                sides.our_cluster(folder, zookeeper, "before", before)
+                sides.our_cluster(
+                    folder, zookeeper, "before", before, compiled=compiled and before != PROJECT
+                )
                 if before is not None
                 else sides.genuine_cluster(folder, zookeeper)
             ),
@@ -283,14 +285,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--before",
-        type=Path,
+        type=lambda path: Path(path).resolve(),
         metavar="CHECKOUT",
         help="compare with another checkout of this broker (with its own .venv) instead of Kafka",
     )
     parser.add_argument(
         "--compiled",
         action="store_true",
-        help="measure the broker compiled by scripts/compile (with --before .: compare with the sources)",
+        help="measure the broker compiled by scripts/compile; with --before, the other checkout as well, or the "
+        "sources with --before .",
     )
     parser.add_argument("--directory", type=Path, help="directory for data (default: a temporary directory)")
     return parser.parse_args(argv)
@@ -318,7 +321,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def other(directory: Path) -> Side:
         if arguments.before is not None:
-            return sides.before(directory, arguments.before)
+            is_compiled = arguments.compiled and arguments.before != PROJECT
+            return sides.before(directory, arguments.before, compiled=is_compiled)
         return sides.genuine(directory, arguments.genuine_mode)
 
     def without_validation(directory: Path) -> Side:

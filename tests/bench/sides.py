@@ -120,9 +120,9 @@ class Side:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
 
-def _environment(compiled: bool) -> dict[str, str]:
+def _environment(compiled: bool, checkout: Path = PROJECT) -> dict[str, str]:
     """The environment of a process that runs the code compiled by scripts/compile, or the sources."""
-    return {"PYTHONPATH": str(PROJECT / ".compiled"), "PYTHONSAFEPATH": "1"} if compiled else {}
+    return {"PYTHONPATH": str(checkout / ".compiled"), "PYTHONSAFEPATH": "1"} if compiled else {}
 
 
 def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compiled: bool = False) -> Side:
@@ -171,9 +171,12 @@ def tls_sides(
     return ours, genuine
 
 
-def before(directory: Path, checkout: Path) -> Side:
+def before(directory: Path, checkout: Path, *, compiled: bool = False) -> Side:
     """This broker from a different checkout."""
-    return Side("before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout)])
+    environment = _environment(compiled, checkout)
+    return Side(
+        "before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout, environment=environment)]
+    )
 
 
 def our_cluster(
@@ -192,7 +195,7 @@ def our_cluster(
                 directory / f"{number}",
                 _cluster_settings(number, zookeeper, label),
                 checkout=checkout,
-                environment=_environment(compiled),
+                environment=_environment(compiled, checkout),
             )
             for number in range(1, CLUSTER_SIZE + 1)
         ],
