@@ -292,8 +292,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--compiled",
         action="store_true",
-        help="measure the broker compiled by scripts/compile; with --before, the other checkout as well, or the "
-        "sources with --before .",
+        help="measure the broker compiled by scripts/compile; with --before, both of them (with --before ., "
+        "compare with the sources)",
     )
     parser.add_argument("--directory", type=Path, help="directory for data (default: a temporary directory)")
     return parser.parse_args(argv)
