@@ -77,27 +77,36 @@ def add_partitions_to_txn(
 def _batched(
     ctx: RequestContext, transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
-    response = AddPartitionsToTxnResponse()
-    waiting = len(transactions)
-    if not waiting:
-        return response
+    if not transactions:
+        return AddPartitionsToTxnResponse()
+    batch = _Batch(ctx, len(transactions))
+    for transaction in transactions:
+        yield from _one(ctx, transaction, batch.settle)
+    return batch.deferred
 
-    def settle(transactional_id: str, errors: PartitionErrors) -> None:
-        ctx.long_work.start(_results(errors), partial(add_result, transactional_id))
 
-    def add_result(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
-        nonlocal waiting
-        response.results_by_transaction.append(
+class _Batch:
+    """The response to a request with several transactions, completed when all of them have results.
+
+    A class, because nested functions that refer to each other are freed only by the garbage collector.
+    """
+
+    def __init__(self, ctx: RequestContext, count: int) -> None:
+        self.deferred = Deferred()
+        self._ctx = ctx
+        self._response = AddPartitionsToTxnResponse()
+        self._waiting = count
+
+    def settle(self, transactional_id: str, errors: PartitionErrors) -> None:
+        self._ctx.long_work.start(_results(errors), partial(self._add_result, transactional_id))
+
+    def _add_result(self, transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
+        self._response.results_by_transaction.append(
             AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
         )
-        waiting -= 1
-        if not waiting:
-            deferred.complete(response)
-
-    deferred = Deferred()
-    for transaction in transactions:
-        yield from _one(ctx, transaction, settle)
-    return deferred
+        self._waiting -= 1
+        if not self._waiting:
+            self.deferred.complete(self._response)
 
 
 def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle: Settle) -> Steps[None]:

@@ -33,6 +33,8 @@ GROWTH_MAX_BYTES_PER_ROUND = 3 * 1024
 round."""
 SEGMENTS_GROWTH_MAX = 8
 """In the same form: a second segment for each partition of the internal topics."""
+SEGMENT_GROWTH_MAX_BYTES = 128 * 1024
+"""The memory of such a segment: its buffers and indexes, and what is compacted in it."""
 FILES_PER_SEGMENT = 6
 EVERYDAY_EXPIRIES = {
     "transactional.id.expiration.ms": "2000",
@@ -85,7 +87,8 @@ def check(brokers: Sequence[KafkaCompatBroker], churn: Churn) -> None:
         if campaign.enabled():
             growth_max_bytes, segments_max = early.working_bytes * MEMORY_GROWTH_MAX, 0
         else:
-            growth_max_bytes, segments_max = rounds * GROWTH_MAX_BYTES_PER_ROUND, SEGMENTS_GROWTH_MAX
+            segments_max = SEGMENTS_GROWTH_MAX
+            growth_max_bytes = rounds * GROWTH_MAX_BYTES_PER_ROUND + segments_max * SEGMENT_GROWTH_MAX_BYTES
         assert late.working_bytes <= early.working_bytes + growth_max_bytes
         assert late.resting.memory_bytes <= early.resting.memory_bytes + growth_max_bytes
         assert late.resting.descriptors <= early.resting.descriptors + segments_max
