@@ -17,12 +17,12 @@ from __future__ import annotations
 import gc
 from typing import Any, Final
 
-THRESHOLDS: Final = (5_000, 4, 1)
+THRESHOLDS: Final = (5_000, 1, 0)
 """Number of new objects that triggers a collection of the youngest generation, and number of collections of
-this and the middle generation that triggers one of the next. A full collection examines about 75,000 new
-objects.
+this and the middle generation, minus one, that triggers one of the next. A full collection examines about
+30,000 new objects.
 """
-SURVIVORS_MAX: Final = 25_000
+SURVIVORS_MAX: Final = 10_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
 """Maximum time in ms to wait until the event loop is idle."""

@@ -54,7 +54,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_compat.upkeep.garbage import THRESHOLDS
+from kafka_compat.upkeep.garbage import GarbageCollection
 from tests.conformance.wire import Closed, Connection
 from tests.network.serving import GENEROUS, serving
 
@@ -69,8 +69,10 @@ T = TypeVar("T")
 def collects_as_a_broker_does() -> Iterator[None]:
     """Freeze existing objects and use a broker's thresholds, so that collections are as rare as there."""
     before = gc.get_threshold()
-    gc.set_threshold(*THRESHOLDS)
+    garbage = GarbageCollection(0)
+    garbage.start()
     yield
+    garbage.stop()
     gc.set_threshold(*before)
     gc.unfreeze()
 

@@ -53,9 +53,9 @@ def test_only_changes_in_the_outcome_are_logged(caplog: pytest.LogCaptureFixture
     schedule.note(partly)
     assert [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records] == [
         ("WARNING", "Could not push metrics to http"),
-        ("INFO", "Pushed metrics to http"),
+        ("INFO", "Resumed pushing metrics to http"),
         ("WARNING", "The collector at http"),
         ("WARNING", "Could not push metrics to http"),
-        ("INFO", "Pushed metrics to http"),
+        ("INFO", "Resumed pushing metrics to http"),
         ("WARNING", "The collector at http"),
     ]

@@ -10,8 +10,8 @@ import pytest
 
 from kafka_compat.upkeep.garbage import INTERVAL_MS, PATIENCE_MS, GarbageCollection
 
-EXAMINED_MAX = 125_000
-"""The largest number of objects that one collection may examine, about 12 ms. Objects are counted, because
+EXAMINED_MAX = 60_000
+"""The largest number of objects that one collection may examine, about 6 ms. Objects are counted, because
 times vary with the machine."""
 
 
