@@ -162,7 +162,7 @@ class Opening:
         if corruption is not None:
             lost = size_bytes - segment.size_bytes
             logger.warning(
-                "Removed the last %d bytes of segment %d of %s, after offset %d: %s",
+                "Removed the last %d bytes of segment %d of %s, from offset %d: %s",
                 lost,
                 segment.base_offset,
                 self._directory,
