@@ -74,7 +74,7 @@ class Deferred:
 
     def _end(self) -> None:
         self.is_done = True
-        # Break a reference cycle: the object that works on the response refers to this object.
+        # Break a reference cycle: `work` refers to this object.
         self.work = None
         done = self._on_done
         self._on_done = None

@@ -67,7 +67,7 @@ _MISSING_PARTITIONS_MAX = 10_000
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
 """Maximum last ID of a block, so that another block can follow."""
 
-#: The entity name of the default settings of all brokers, users, clients or addresses.
+#: The entity name under which the defaults for brokers, users, client IDs or IP addresses are stored.
 DEFAULT_ENTITY = "<default>"
 
 

@@ -190,7 +190,7 @@ class Result:
 
 
 def translated(error: Exception, path: str) -> MetadataStoreError:
-    """Translate a kazoo error for a node to a MetadataStoreError."""
+    """Translate a kazoo error for a node into a MetadataStoreError."""
     advice = _ADVICE.get(type(error))
     return _ERRORS.get(type(error), MetadataStoreError)(
         f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"

@@ -9,7 +9,7 @@ later requests of the same caller to continue. A handler may also have one of tw
 `api.calls` converts to a Deferred:
 
 - a generator with the steps of `kafka_compat.long_work`, which yields after each item of a request that may
-  have many. If the steps take long, later requests of the same caller wait;
+  have many. If the steps are slow, later requests of the same caller wait;
 - a coroutine (`async def`), for admin APIs: later requests of the same caller wait until it returns.
 
 Both return a response, None or a Deferred. An API's versions are stated only in its handler's declaration:

@@ -91,7 +91,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="also log events below WARN: short for --override kafka.compat.log.level=INFO",
+        help="also log INFO events: short for --override kafka.compat.log.level=INFO",
     )
 
 

@@ -288,7 +288,7 @@ class Producer:
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Call `ask` until no transient error occurs. Raises KafkaError on other errors and on timeout."""
+        """Call `ask`, retry transient errors, and return the response. Raises KafkaError on others and on timeout."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()

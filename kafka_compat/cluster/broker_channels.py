@@ -139,7 +139,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # Do not keep a request in a local variable while waiting: it may be large, with all partitions.
+            # A local variable would keep the request, which can be large, until the next request arrives.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:

@@ -3,8 +3,8 @@
 Rules
 1. Brokers of a cluster use the API versions of inter.broker.protocol.version, so ApiVersions is not needed.
 2. Requests are pipelined, and responses arrive in the order of the requests.
-3. After a broken connection or a late response, all pending requests fail with ConnectionError, because it is
-   unknown whether the other broker has processed them. The next request reconnects, after a backoff that
+3. After a broken connection or a late response, all pending requests fail with ConnectionError, because
+   the other broker may or may not have processed them. The next request reconnects, after a backoff that
    doubles while the other broker is unreachable.
 4. Responses are delivered as soon as they are read, without an intermediate task, because any delay of a
    follower's fetch adds to the latency of producers with acks=all.

@@ -43,7 +43,7 @@ remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 medium cl
 remote.log.manager.fetch.quota.window.num int 11 medium read-only stored [1,...]
 remote.log.manager.fetch.quota.window.size.seconds int 1 medium read-only stored [1,...]
 remote.fetch.max.wait.ms int 500 medium cluster-wide stored [1,...]
-zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker runs alone and stores its metadata itself.
+zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker is standalone and stores its own metadata.
 zookeeper.session.timeout.ms int 18000 high read-only works # Time in milliseconds without contact after which ZooKeeper ends the broker's session and the cluster treats the broker as failed.
 zookeeper.connection.timeout.ms int null high read-only works # Maximum time in milliseconds to establish the first connection to ZooKeeper before startup is aborted. Unset: zookeeper.session.timeout.ms.
 zookeeper.set.acl boolean false high read-only works # Whether nodes in ZooKeeper may be changed only by the identity that created them. false: any ZooKeeper client may change them.
@@ -108,7 +108,7 @@ server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,..
 zookeeper.metadata.migration.enable boolean false high read-only stored
 eligible.leader.replicas.enable boolean false high read-only stored
 zookeeper.metadata.migration.min.batch.size int 200 medium internal stored [1,...]
-listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker binds, as NAME://HOST:PORT, separated by commas. By default, only clients on this machine can connect.
+listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker listens on, as NAME://HOST:PORT, separated by commas. By default, only clients on this machine can connect.
 advertised.listeners string null high per-broker works # Addresses that the broker advertises to clients, in the format of listeners. Unset: each client receives the address to which it connected.
 listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener, as NAME:PROTOCOL. By default, listeners are named after their protocols.
 control.plane.listener.name string null high read-only stored
@@ -126,7 +126,7 @@ queued.max.requests int 500 high read-only unneeded [1,...]
 queued.max.request.bytes long -1 medium read-only works # Maximum memory in bytes for requests that are incomplete or waiting to be processed. At the limit, the broker stops reading from connections. -1: no limit.
 num.network.threads int 3 high cluster-wide unneeded [1,...]
 controller.socket.timeout.ms int 30000 medium read-only works # Timeout of requests between the controller and a broker, in milliseconds.
-default.replication.factor int 1 medium read-only works # Replication factor of topics that are created without one, including auto-created topics.
+default.replication.factor int 1 medium read-only works # Default replication factor of new topics, including auto-created topics.
 replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds after which a replica that lags behind the end of the leader's log is removed from the in-sync replicas.
 replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds that a follower waits for a response from its leader before it reconnects.
 replica.socket.receive.buffer.bytes int 65536 high read-only stored
@@ -194,7 +194,7 @@ log.cleaner.enable boolean true medium read-only works # Whether the broker comp
 log.cleaner.delete.retention.ms long 86400000 medium cluster-wide works [0,...]
 log.cleaner.min.compaction.lag.ms long 0 medium cluster-wide works [0,...]
 log.cleaner.max.compaction.lag.ms long 9223372036854775807 medium cluster-wide works [1,...]
-num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without one, including auto-created topics.
+num.partitions int 1 medium read-only works [1,...] # Default number of partitions of new topics, including auto-created topics.
 log.dir string /tmp/kafka-logs high read-only works # Data directory if log.dirs is unset.
 log.dirs string null high read-only works # Data directories, separated by commas. A new partition is placed in the directory with the fewest partitions. Unset: log.dir.
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
@@ -212,7 +212,7 @@ log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush (minimum 1,000, maximum 3,000). Also the default of log.flush.interval.ms.
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush. Values below 1,000 or above 3,000 are treated as 1,000 or 3,000. Also the default of log.flush.interval.ms (not clamped).
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
 log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which recovery points are written to disk. After a crash, each log is checked from its recovery point.
 log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which the log start offsets are written to disk.
@@ -303,12 +303,12 @@ ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # Kafka's class that verifies OAUTHBEARER tokens; other classes are rejected. Set it for each listener and mechanism.
+sasl.server.callback.handler.class class null medium read-only listener # Full name of the class that verifies OAUTHBEARER tokens: Kafka's OAuthBearerValidatorCallbackHandler or, for development, OAuthBearerUnsecuredValidatorCallbackHandler. Set it for each listener and mechanism.
 sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / or @, for principals in the default realm only.
 sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, such as listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
-sasl.login.callback.handler.class class null medium read-only listener # Kafka's class that obtains the brokers' own OAUTHBEARER tokens. Other classes are rejected.
+sasl.login.callback.handler.class class null medium read-only listener # Full name of the class that obtains the brokers' own OAUTHBEARER tokens: Kafka's OAuthBearerLoginCallbackHandler or, for development, OAuthBearerUnsecuredLoginCallbackHandler.
 sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals: kafka in kafka/HOST@REALM.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit medium per-broker stored
 sasl.kerberos.ticket.renew.window.factor double 0.8 medium per-broker stored
@@ -320,7 +320,7 @@ sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Mini
 sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum time in seconds between the replacement of a token and its expiry.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that the broker waits between retries of a token request before the login fails.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum sum in milliseconds of the waits before the retries of one token request. After that, the login fails.
 sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
@@ -328,7 +328,7 @@ sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL 
 sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which the broker verifies tokens.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that the broker waits between retries of a download of the key set.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum sum in milliseconds of the waits before the retries of one download of the key set. After that, the download fails.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
 sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.

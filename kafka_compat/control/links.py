@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class CoordinationLink:
-    """A broker's connection, which tests can cut, to the metadata store of its process.
+    """A broker's connection to the metadata store of its process. Tests can cut the link.
 
     While the link is cut, the broker's requests wait, and it receives no events. Its session expires after
     zookeeper.session.timeout.ms. As with ZooKeeper, the broker is notified of the expiration only after the

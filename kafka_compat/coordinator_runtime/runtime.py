@@ -324,7 +324,7 @@ class CoordinatorRuntime(Generic[M, R]):
         running.machine.replay(record, log_offset, producer_id)
 
     def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """Replay a machine's first record, or a record of a machine removed before the commit."""
+        """Replay a machine's first record, or a record that was committed after its machine was removed."""
         running = shard.add(record.machine_key, self._new_machine(record.machine_key))
         self._replay(shard, record, log_offset, producer_id)
         if shard.is_replayed:

@@ -170,8 +170,8 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
 def _validated(
     ctx: RequestContext, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
 ) -> Steps[ValidatedBatches | StorageError | None]:
-    """Validate a batch, in a worker thread if that takes long, and return its batches or the error. Return
-    None if the batch need not be validated.
+    """Validate the batches of one partition and return them, or the error. Slow validation runs in a worker
+    thread. Return None if no validation is needed.
     """
     broker = ctx.services
     name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)

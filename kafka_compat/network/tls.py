@@ -224,7 +224,7 @@ _REASONS: Final = {
         "the client's certificate is not signed by a CA in ssl.truststore, or has expired"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
-    # The client has a CA with the same name but a different key.
+    # The client trusts a CA that has the same name as the broker's CA, but a different key.
     "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
         "the client rejects this broker's certificate: it does not trust the CA, or the certificate does "

@@ -8,13 +8,13 @@ LeaderListener = Callable[[str, int], None]
 
 
 class Leaderships:
-    """Listeners that are notified when this broker becomes leader of a partition or stops being leader."""
+    """Listeners that are notified when this broker gains or loses leadership of a partition."""
 
     def __init__(self) -> None:
         self.on_leading: list[LeaderListener] = []
         """Functions that are called with topic and partition after this broker became leader."""
         self.on_stopping: list[LeaderListener] = []
-        """Functions that are called before this broker stops being leader or drops its replica."""
+        """Functions that are called before this broker loses leadership or drops its replica."""
 
     def leading(self, topic: str, partition: int) -> None:
         """Notify the listeners that this broker became leader of a partition."""
@@ -22,6 +22,6 @@ class Leaderships:
             listener(topic, partition)
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Notify the listeners that this broker stops being leader of a partition or drops its replica."""
+        """Notify the listeners that this broker is losing leadership of a partition or dropping its replica."""
         for listener in self.on_stopping:
             listener(topic, partition)

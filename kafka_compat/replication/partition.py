@@ -238,7 +238,7 @@ class Partition:
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop being leader, and fail the pending requests with `code`."""
+        """Resign as leader, and fail the pending requests with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
@@ -478,8 +478,7 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # Stop being leader: it is unknown which data reached the disk, and a later sync may succeed
-            # although data is missing.
+            # Resign as leader: some data may not be on disk, and a later sync could succeed without it.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

@@ -1,6 +1,6 @@
 """Find the matching records in a chunk of a partition's bytes, within bounds. No I/O.
 
-Scans run in another thread, since decompression and iteration take long. Transaction markers are skipped.
+Scans run in another thread, since decompression and iteration are slow. Transaction markers are skipped.
 With read_committed, records of aborted transactions are skipped as well.
 """
 

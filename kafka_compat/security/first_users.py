@@ -70,7 +70,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        log.warning("Did not import users: the file %s=%s does not exist", SETTING, path)
+        log.warning("Did not import users: file %s does not exist. Check %s", path, SETTING)
         return
     except OSError as error:
         raise StartupError(f"cannot read {SETTING}={path}: {error.strerror or error}") from error

@@ -198,7 +198,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # Rename the directory now and delete it later, because deleting files may need a descriptor.
+                # Rename the directory now and delete it later: deletion may need a file descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):

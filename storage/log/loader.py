@@ -252,7 +252,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
         # A cleaning or a segment split was interrupted before its swap, and the source still exists. Remove
-        # the `.swap` files before the `.cleaned` files: otherwise a crash in between would make them valid.
+        # the `.swap` files first: without the `.cleaned` files, the next startup would complete their swap.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]

@@ -49,7 +49,7 @@ DescribeTopicPartitions nor ListConfigResources."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 
-def test_every_response_matches_genuine_kafkas(brokers: World) -> None:
+def test_every_response_matches_apache_kafkas(brokers: World) -> None:
     chance = random.Random(39)
     refused: set[ApiKey] = set()
     served: set[ApiKey] = set()

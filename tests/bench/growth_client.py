@@ -119,7 +119,7 @@ def api_versions() -> bytes:
 
 
 def metadata(topic: str | None) -> bytes:
-    """Metadata of a topic, or of all topics."""
+    """Metadata for a topic, or for all topics."""
     topics = None if topic is None else [MetadataRequestTopic(name=topic)]
     return frame(ApiKey.METADATA, 8, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
 

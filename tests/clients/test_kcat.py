@@ -48,7 +48,7 @@ def _same(pair: tuple[Kcat, Kcat], scenario: Callable[[Kcat], Any]) -> Any:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_kcat_produces_and_consumes_as_on_genuine_kafka(kcat: tuple[Kcat, Kcat], codec: str) -> None:
+def test_kcat_produces_and_consumes_as_on_apache_kafka(kcat: tuple[Kcat, Kcat], codec: str) -> None:
     def scenario(run: Kcat) -> str:
         topic = f"kcat-{codec}-{run.run}"
         lines = "".join(f"key{number}:value {number} {'.' * 200}\n" for number in range(30)) + "empty:\n"
@@ -62,7 +62,7 @@ def test_kcat_produces_and_consumes_as_on_genuine_kafka(kcat: tuple[Kcat, Kcat],
     assert shown[-1] == "0 30 empty  -1 trace=abc,trace=def"
 
 
-def test_kcat_reads_by_position_and_timestamp_as_on_genuine_kafka(kcat: tuple[Kcat, Kcat]) -> None:
+def test_kcat_reads_by_position_and_timestamp_as_on_apache_kafka(kcat: tuple[Kcat, Kcat]) -> None:
     def scenario(run: Kcat) -> list[str]:
         topic = f"kcat-positions-{run.run}"
         run("-P", "-t", topic, "-p", "0", stdin="a\nb\nc\nd\n")

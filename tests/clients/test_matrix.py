@@ -28,7 +28,7 @@ SLOW = {("kafka-python", "cooperative_group_life")}
 
 
 @pytest.mark.parametrize(("client", "scenario"), CASES)
-def test_each_client_gets_the_same_results_as_on_genuine_kafka(
+def test_each_client_gets_the_same_results_as_on_apache_kafka(
     lane_pool: LanePool, client: str, scenario: Callable[[Lane], Observations]
 ) -> None:
     kind = CLIENTS[client]

@@ -99,7 +99,7 @@ def _same(pair: tuple[Tools, Tools], scenario: Callable[[Tools], Any]) -> Any:
     return found
 
 
-def test_kafka_topics_creates_alters_and_deletes_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_topics_creates_alters_and_deletes_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic = f"topics-{run.run}"
         named = ("--topic", topic)
@@ -144,7 +144,7 @@ def _exceptions(printed: Printed) -> set[str]:
     return set(re.findall(r"\w+Exception", printed.out + printed.err)) - {"ExecutionException"}
 
 
-def test_console_tools_produce_and_consume_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_console_tools_produce_and_consume_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[str]:
         topic = f"console-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)
@@ -175,7 +175,7 @@ def test_console_tools_produce_and_consume_as_on_genuine_kafka(tools: tuple[Tool
     _same(tools, scenario)
 
 
-def test_kafka_consumer_groups_prints_the_same_output_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_consumer_groups_prints_the_same_output_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic, group = f"grouped-{run.run}", f"group-{run.run}"
         run("kafka-topics", "--create", "--topic", topic, "--partitions", "2")
@@ -222,7 +222,7 @@ def _emptied(run: Tools, group: str) -> bool:
     return "Empty" in run("kafka-consumer-groups", "--describe", "--group", group, "--state").out
 
 
-def test_get_offsets_and_delete_records_print_the_same_output_as_on_genuine_kafka(
+def test_get_offsets_and_delete_records_print_the_same_output_as_on_apache_kafka(
     tools: tuple[Tools, Tools], tmp_path: Path
 ) -> None:
     file = tmp_path / "delete.json"
@@ -252,7 +252,7 @@ def test_get_offsets_and_delete_records_print_the_same_output_as_on_genuine_kafk
     _same(tools, scenario)
 
 
-def test_kafka_configs_alters_topics_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_configs_alters_topics_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic = f"configured-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)
@@ -275,7 +275,7 @@ def test_kafka_configs_alters_topics_as_on_genuine_kafka(tools: tuple[Tools, Too
     _same(tools, scenario)
 
 
-def test_kafka_configs_lists_the_same_broker_settings_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_configs_lists_the_same_broker_settings_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     """The output contains every broker setting except those that the tests set for each broker."""
 
     def scenario(run: Tools) -> list[str]:

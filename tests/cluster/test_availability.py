@@ -246,6 +246,6 @@ def test_availability_matches_every_row_of_the_documented_tables(ours: ThreeBrok
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not campaign.enabled(), reason="needs three Apache Kafka brokers: --campaign")
-def test_genuine_kafka_has_the_same_availability(genuine: ThreeBrokers) -> None:
+def test_apache_kafka_has_the_same_availability(genuine: ThreeBrokers) -> None:
     seen = Trial(genuine).play()
     assert seen == SEEN, difference(seen)

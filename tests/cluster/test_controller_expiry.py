@@ -59,7 +59,7 @@ class Load:
             await asyncio.sleep(0.01)  # retry interval without a controller
 
 
-async def test_an_expired_controller_is_replaced_under_load(cluster: EmbeddedCluster) -> None:
+async def test_a_controller_is_replaced_when_its_session_expires_under_load(cluster: EmbeddedCluster) -> None:
     """No acknowledged record and no created topic is lost, and each expiry results in one new controller."""
     await cluster.create_topic("t")
     load = Load(cluster)

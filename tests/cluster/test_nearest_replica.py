@@ -269,7 +269,7 @@ def test_leader_and_follower_respond_as_recorded_from_kafka(ours: ThreeBrokers) 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not campaign.enabled(), reason="needs three Apache Kafka brokers: --campaign")
-def test_genuine_kafka_returns_the_same_responses(tmp_path: Path) -> None:
+def test_apache_kafka_returns_the_same_responses(tmp_path: Path) -> None:
     cluster = ThreeBrokers(tmp_path, genuine=True, settings=SETTINGS)
     try:
         cluster.start()

@@ -186,7 +186,7 @@ CAMPAIGN = (
 STEPS = EVERYDAY + CAMPAIGN
 
 
-def test_a_topic_is_created_changed_and_deleted_as_in_genuine_kafka(tmp_path: Path, campaign: bool) -> None:
+def test_a_topic_is_created_changed_and_deleted_as_in_apache_kafka(tmp_path: Path, campaign: bool) -> None:
     with running(tmp_path) as pair:
         pair.compare("startup")
         for step in STEPS if campaign else EVERYDAY:

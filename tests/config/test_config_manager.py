@@ -171,7 +171,7 @@ async def test_list_settings_can_be_appended_to_and_subtracted_from(world: World
         (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics"),
     ],
 )
-async def test_invalid_changes_return_kafkas_errors_and_have_no_effect(
+async def test_invalid_changes_fail_with_kafkas_errors_and_have_no_effect(
     world: World, kind: int, name: str, change: Change, code: ErrorCode, message: str
 ) -> None:
     with pytest.raises(KafkaError) as refused:

@@ -134,7 +134,7 @@ def test_acls_of_every_resource_type_are_created_and_listed(pair: Pair) -> None:
     assert len(described(pair)) == len(wanted)
 
 
-def test_filters_select_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
+def test_filters_select_the_same_acls_as_apache_kafka(pair: Pair) -> None:
     names = ("or", "orders", "orders-eu", "*", "other")
     kinds = (LITERAL, PREFIXED)
     acls = [acl(name, resource_pattern_type=kind) for name in names for kind in kinds]
@@ -207,7 +207,7 @@ def test_invalid_filters_are_rejected(pair: Pair) -> None:
         closed(pair, ApiKey.DELETE_ACLS, {"filters": [taking(**{field: 0})]})
 
 
-def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
+def test_deletions_remove_the_same_acls_as_apache_kafka(pair: Pair) -> None:
     create(pair, *[acl(name, resource_pattern_type=kind) for name in ("a", "ab", "b") for kind in (3, 4)])
     create(pair, acl("a", operation=WRITE), acl("a", resource_type=GROUP))
     assert delete(pair, taking(resource_name_filter="absent")) == [set()]
@@ -307,7 +307,7 @@ TOOL = """
 """.strip()
 
 
-def test_kafka_acls_prints_the_same_output_as_on_genuine_kafka(
+def test_kafka_acls_prints_the_same_output_as_on_apache_kafka(
     pair: Pair, addresses: tuple[str, str], tmp_path: Path
 ) -> None:
     tools = JavaTools()

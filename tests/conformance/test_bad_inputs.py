@@ -255,7 +255,7 @@ REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED_BATCHES)
-def test_invalid_batches_are_rejected_as_in_genuine_kafka(pair: Pair, what: str) -> None:
+def test_invalid_batches_are_rejected_as_in_apache_kafka(pair: Pair, what: str) -> None:
     data, expected = REFUSED_BATCHES[what]
     topic = pair.topic()
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, data), (9,))) == expected

@@ -31,7 +31,7 @@ OURS_ELSEWHERE = {
 SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
 
 
-def test_every_api_version_of_genuine_kafka_is_served(pair: Pair) -> None:
+def test_every_api_version_of_apache_kafka_is_served(pair: Pair) -> None:
     for version in pair.versions(ApiKey.API_VERSIONS):
         ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
         assert (ours["error_code"], ours["throttle_time_ms"]) == (0, 0)
@@ -70,7 +70,7 @@ def test_an_api_versions_request_above_the_highest_version_gets_kafkas_response(
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_client_software_names_are_validated_as_in_genuine_kafka(pair: Pair, name: str) -> None:
+def test_client_software_names_are_validated_as_in_apache_kafka(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})

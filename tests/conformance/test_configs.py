@@ -23,7 +23,7 @@ def describe(kind: int, name: str, keys: list[str] | None = None, **more: Any) -
 EVERYTHING: Plain = {"include_synonyms": True, "include_documentation": True}
 
 
-def test_every_topic_config_is_described_as_in_genuine_kafka(pair: Pair) -> None:
+def test_every_topic_config_is_described_as_in_apache_kafka(pair: Pair) -> None:
     """Each config has the same default, source, synonyms and type, and is documented."""
     plain_topic = pair.topic()
     changed = pair.topic(configs={"retention.ms": "1234567", "cleanup.policy": "compact"})
@@ -106,7 +106,7 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="no changes"),
     ],
 )
-def test_incremental_changes_return_kafkas_responses_and_values(
+def test_incremental_changes_have_the_same_responses_and_results_as_in_kafka(
     pair: Pair, changes: list[tuple[int, str, str | None]]
 ) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
@@ -126,7 +126,7 @@ def test_incremental_changes_return_kafkas_responses_and_values(
         *(("leader.replication.throttled.rate", value) for value in ("-1", "0", "1000", "x")),
     ],
 )
-def test_dynamic_broker_settings_are_validated_as_in_genuine_kafka(
+def test_dynamic_broker_settings_are_validated_as_in_apache_kafka(
     pair: Pair, broker: str, name: str, value: str
 ) -> None:
     configs = [{"name": name, "config_operation": SET, "value": value}]

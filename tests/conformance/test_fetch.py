@@ -249,7 +249,7 @@ def small_pair(start_broker: StartBroker, tmp_path_factory: pytest.TempPathFacto
     genuine.stop()
 
 
-def test_sessions_are_evicted_from_a_full_cache_as_in_genuine_kafka(small_pair: Pair) -> None:
+def test_sessions_are_evicted_from_a_full_cache_as_in_apache_kafka(small_pair: Pair) -> None:
     pair = small_pair
     topic = pair.topic(3)
 

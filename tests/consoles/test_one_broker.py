@@ -43,35 +43,35 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
 # because group members join and leave at varying times.
 
 
-def test_kafka_exporter_shows_the_same_data_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:
+def test_kafka_exporter_shows_the_same_data_as_for_apache_kafka(sides: Sides, tmp_path: Path) -> None:
     _none(kafka_exporter_differences(sides, tmp_path))
 
 
 @pytest.mark.parametrize("mode", KMINION_MODES)
-def test_kminion_shows_the_same_data_as_for_genuine_kafka(sides: Sides, mode: str, tmp_path: Path) -> None:
+def test_kminion_shows_the_same_data_as_for_apache_kafka(sides: Sides, mode: str, tmp_path: Path) -> None:
     _none(kminion_differences(sides, tmp_path, mode))
 
 
-def test_burrow_shows_the_same_data_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:
+def test_burrow_shows_the_same_data_as_for_apache_kafka(sides: Sides, tmp_path: Path) -> None:
     _none(burrow_differences(sides, tmp_path))
 
 
-def test_redpanda_console_shows_the_same_data_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:
+def test_redpanda_console_shows_the_same_data_as_for_apache_kafka(sides: Sides, tmp_path: Path) -> None:
     _none(redpanda_console_differences(sides, tmp_path))
 
 
-def test_kaskade_shows_the_same_data_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:
+def test_kaskade_shows_the_same_data_as_for_apache_kafka(sides: Sides, tmp_path: Path) -> None:
     _none(kaskade_differences(sides, tmp_path))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_terminal_consoles_show_the_same_data_as_for_genuine_kafka(
+def test_terminal_consoles_show_the_same_data_as_for_apache_kafka(
     sides: Sides, tool: str, tmp_path: Path
 ) -> None:
     _none(terminal_differences(sides, tmp_path, tool))
 
 
-def test_kminion_probes_show_the_same_data_as_for_genuine_kafka(sides: Sides, tmp_path: Path) -> None:
+def test_kminion_probes_show_the_same_data_as_for_apache_kafka(sides: Sides, tmp_path: Path) -> None:
     _none(kminion_probe_differences(sides, tmp_path))
 
 

@@ -135,7 +135,7 @@ def test_a_copy_whose_creation_was_interrupted_by_a_kill_gets_its_topic_id(
     assert answer["topics"][0]["partitions"][0]["offset"] == 10
 
 
-def test_errors_match_genuine_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
+def test_errors_match_apache_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
     broker, disks = moving
     theirs, settings = two_disks(tmp_path / "genuine")
     genuine = GenuineKafka(tmp_path / "genuine", settings)

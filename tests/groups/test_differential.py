@@ -26,7 +26,7 @@ def conversation(function: Conversation) -> Conversation:
 
 
 @pytest.mark.parametrize("talk", CONVERSATIONS, ids=lambda talk: talk.__name__)
-def test_every_conversation_gets_the_same_responses_as_from_genuine_kafka(
+def test_responses_match_apache_kafkas_in_every_conversation(
     talk: Conversation, shared_broker: Server, genuine: Server
 ) -> None:
     sides = []

@@ -49,7 +49,7 @@ def move_log(source: Path, target: Path) -> None:
         shutil.copy(file, target / PARTITION)
 
 
-def test_group_records_are_interchangeable_with_genuine_kafka(tmp_path: Path) -> None:
+def test_group_records_are_interchangeable_with_apache_kafka(tmp_path: Path) -> None:
     ours = KafkaCompatBroker(tmp_path / "ours")
     genuine = GenuineKafka(tmp_path / "genuine")
     ours.start()

@@ -159,7 +159,7 @@ def _resource(number: int) -> Plain:
 
 SINGLES = (
     _single(
-        "Metadata of 100,000 unknown names",
+        "Metadata for 100,000 unknown names",
         ApiKey.METADATA,
         5,
         lambda: {"topics": [{"name": name} for name in names(MANY)], "allow_auto_topic_creation": False},
@@ -205,10 +205,10 @@ SINGLES = (
             "forgotten_topics_data": [{"topic": name, "partitions": [0]} for name in names(MANY)],
         },
     ),
-    Attack("Fetch of one partition 100,000 times", _same_partition_often, everyday=True),
+    Attack("Fetch that lists one partition 100,000 times", _same_partition_often, everyday=True),
     Attack("ListOffsets by timestamp, 5 partitions of 150,000 records", _by_timestamp(5, 1), everyday=True),
     Attack("ListOffsets by timestamp, 200 partitions of 150,000 records", _by_timestamp(200, 1)),
-    Attack("ListOffsets by timestamp, one partition 1,000 times", _by_timestamp(1, 1000)),
+    Attack("ListOffsets by timestamp that lists one partition 1,000 times", _by_timestamp(1, 1000)),
     Attack("CreateTopics of 9,000 partitions, then DeleteTopics", _created_and_deleted, leaves_work=True),
     Attack("CreatePartitions to 5,000", _grown, leaves_work=True),
     _single(
@@ -246,7 +246,7 @@ SINGLES = (
         leaves_work=True,
     ),
     _single(
-        "CreateTopics of one name 100,000 times",
+        "CreateTopics that lists one name 100,000 times",
         ApiKey.CREATE_TOPICS,
         5,
         lambda: {
@@ -268,7 +268,7 @@ SINGLES = (
     _produced(
         "Produce of 500,000 records without compression", lambda: small_records(500_000, CompressionType.NONE)
     ),
-    _produced("Produce of a batch that announces 2,147,483,647 records", _wrong_count),
+    _produced("Produce of a batch that declares 2,147,483,647 records", _wrong_count),
     _produced("Produce of triply nested gzip", _nested_gzip),
     _produced("Produce of 50 MB of random bytes", lambda: os.urandom(50 * MIB)),
     _one_frame(
@@ -332,7 +332,7 @@ SINGLES = (
         everyday=True,
     ),
     _single(
-        "DescribeConfigs of this broker 2,000 times",
+        "DescribeConfigs that lists this broker 2,000 times",
         ApiKey.DESCRIBE_CONFIGS,
         3,
         lambda: {

@@ -121,12 +121,12 @@ def _copy_node(tree: EmbeddedMetadataStore, client: KazooClient, root: str, path
         _copy_node(tree, client, root, f"{path}/{name}")
 
 
-def test_genuine_kafka_serves_every_record_offset_id_and_commit(handover: Handover) -> None:
+def test_apache_kafka_serves_every_record_offset_id_and_commit(handover: Handover) -> None:
     assert sum(map(len, handover.contents.records.values())) > 1500
     assert differences(handover.contents, _read(handover.genuine.address)) == []
 
 
-def test_genuine_kafka_logs_no_problems(handover: Handover) -> None:
+def test_apache_kafka_logs_no_problems(handover: Handover) -> None:
     log = handover.genuine.log.read_text()
     unusual = [
         line for line in log.splitlines() if " ERROR " in line or "Corrupt" in line or "corrupt" in line
@@ -150,7 +150,7 @@ def test_kafkas_consumer_groups_tool_shows_our_groups(handover: Handover) -> Non
             assert (group, topic, str(partition), str(offset), str(end)) in rows
 
 
-def test_genuine_kafka_continues_the_sequences_of_our_producers(handover: Handover) -> None:
+def test_apache_kafka_continues_the_sequences_of_our_producers(handover: Handover) -> None:
     wait_until_led(handover.genuine.address, {"sequences": 1})
     next_sequence = BATCHES_OF_IDEMPOTENT_PRODUCER * 5
     with Connection(handover.genuine.address) as connection:
@@ -162,7 +162,7 @@ def test_genuine_kafka_continues_the_sequences_of_our_producers(handover: Handov
         assert continued == (ErrorCode.NONE, handover.last_offset + 5)
 
 
-def test_our_broker_continues_where_genuine_kafka_stopped(handover: Handover) -> None:
+def test_our_broker_continues_where_apache_kafka_stopped(handover: Handover) -> None:
     places = [(topic, index) for topic, (count, _) in TOPICS.items() for index in range(count)]
     _append(handover.genuine.address, places)
     theirs = _read(handover.genuine.address)

@@ -77,7 +77,7 @@ def ours(
             broker.kill()
 
 
-def test_old_formats_are_served_as_in_genuine_kafka(
+def test_old_formats_are_served_as_in_apache_kafka(
     ours: dict[int, KafkaCompatBroker], old_folder: OldFolder
 ) -> None:
     found = _read(ours[1].address)

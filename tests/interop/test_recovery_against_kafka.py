@@ -134,7 +134,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Left]]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_recovery_keeps_as_many_records_as_genuine_kafka(
+def test_recovery_keeps_as_many_records_as_apache_kafka(
     damage: str, genuine: dict[str, Left], ours: dict[str, Left]
 ) -> None:
     assert ours[damage] == genuine[damage]

@@ -162,7 +162,7 @@ async def test_settings_of_a_topic_apply_to_its_logs(broker: LocalBroker) -> Non
     assert services.replicas.get("t", 0).log.config.retention_ms == 54321
 
 
-async def test_settings_of_the_broker_apply_to_logs_and_connections(broker: LocalBroker) -> None:
+async def test_broker_settings_apply_to_logs_and_connections(broker: LocalBroker) -> None:
     services: Any = broker.services
     await services.topics.create("t", partitions=1)
     changes = [

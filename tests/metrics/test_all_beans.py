@@ -145,7 +145,7 @@ def address_of(cluster: KafkaCluster) -> str:
     return cluster.bootstrap_servers.split(",")[0]
 
 
-def test_a_cluster_in_one_process_exports_the_mbeans_of_genuine_kafka() -> None:
+def test_a_cluster_in_one_process_exports_the_mbeans_of_apache_kafka() -> None:
     with KafkaCluster(3, SETTINGS) as cluster, busy(address_of(cluster), 3):
         await_cleaning(cluster.control.url)
         (text,) = told_at([cluster.control.url])
@@ -153,7 +153,7 @@ def test_a_cluster_in_one_process_exports_the_mbeans_of_genuine_kafka() -> None:
 
 
 @genuine
-def test_one_broker_exports_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
+def test_one_broker_exports_the_mbeans_of_apache_kafka(tmp_path: Path) -> None:
     with jmx_agent.kafka_with_agent(tmp_path, SETTINGS) as (kafka, agent):
         with busy(kafka.address, 1):
             theirs = of_genuine(agent)
@@ -175,7 +175,7 @@ def test_one_broker_exports_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
 
 
 @genuine
-def test_three_brokers_export_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
+def test_three_brokers_export_the_mbeans_of_apache_kafka(tmp_path: Path) -> None:
     """Fetchers, ISRs and the controller are compared for all three brokers together, and then checked on each
     broker.
     """

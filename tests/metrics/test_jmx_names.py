@@ -109,7 +109,7 @@ def test_prometheus_queries_of_dashboards_return_samples(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
-def test_metric_names_match_those_of_genuine_kafka_with_the_jmx_exporter(tmp_path: Path) -> None:
+def test_metric_names_match_those_of_apache_kafka_with_the_jmx_exporter(tmp_path: Path) -> None:
     theirs: dict[str, list[str]] = {}
     ours: dict[str, str] = {}
     with jmx_agent.kafka_with_agent(tmp_path, {}) as (kafka, agent):

@@ -101,7 +101,7 @@ def test_our_metrics_match_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
-def test_our_metrics_match_those_of_genuine_kafka_with_kafka_exporter(
+def test_our_metrics_match_those_of_apache_kafka_with_kafka_exporter(
     genuine: GenuineKafka, tmp_path: Path
 ) -> None:
     def comparable(text: str) -> Samples:

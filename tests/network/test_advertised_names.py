@@ -76,7 +76,7 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
     running.stop()
 
 
-def test_the_host_name_in_zookeeper_matches_genuine_kafkas(tmp_path: Path, zookeeper: ZooKeeper) -> None:
+def test_the_host_name_in_zookeeper_matches_apache_kafkas(tmp_path: Path, zookeeper: ZooKeeper) -> None:
     ours = KafkaCompatBroker(tmp_path / "ours", {"zookeeper.connect": f"{zookeeper.address}/c"})
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "2"}, zookeeper=zookeeper)
     genuine.overrides["zookeeper.connect"] = f"{zookeeper.address}/c"

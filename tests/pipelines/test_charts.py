@@ -130,7 +130,7 @@ def _contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_sizes_are_shown_with_three_digits_and_a_unit() -> None:
+def test_sizes_are_rounded_to_three_significant_digits_and_have_a_unit() -> None:
     sizes = (0, 512, 1536, 48 * MIB + MIB // 5, 1023 * MIB, 5 * 1024**3)
     assert [size_text(size) for size in sizes] == [
         "0 B",

@@ -213,7 +213,7 @@ def _scenario(spark: Any, options: Options, topic: str, checkpoint: Path) -> dic
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_spark_gets_the_same_results_as_on_genuine_kafka(
+def test_spark_gets_the_same_results_as_on_apache_kafka(
     spark: Any, places: tuple[Place, Place], clients: Clients, way: str, tmp_path: Path
 ) -> None:
     observed = []
@@ -242,7 +242,7 @@ def _causes(failing: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_a_wrong_password_is_reported_as_in_genuine_kafka(
+def test_a_wrong_password_is_reported_as_in_apache_kafka(
     spark: Any, places: tuple[Place, Place], clients: Clients, way: str
 ) -> None:
     impostor = clients.options(way, impostor=True)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not enabled(), reason="acceptance test: needs --
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["archive", "copy"])
-def test_spark_is_no_slower_than_on_genuine_kafka(
+def test_spark_is_no_slower_than_on_apache_kafka(
     name: str,
     spark: Any,
     kafka: Cluster,

@@ -280,7 +280,7 @@ def perf_test(broker: KafkaCompatBroker | GenuineKafka, name: str, topic: str) -
 
 
 @campaign_only
-def test_the_java_producer_reaches_the_same_rate_as_on_genuine_kafka(
+def test_the_java_producer_reaches_the_same_rate_as_on_apache_kafka(
     shared_broker: KafkaCompatBroker, genuine: GenuineKafka
 ) -> None:
     rates = []

@@ -89,7 +89,7 @@ def _serve_the_web(server: socket.socket) -> None:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
-def test_a_wrong_password_is_reported_as_in_genuine_kafka(ours: Secured, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_as_in_apache_kafka(ours: Secured, tmp_path: Path) -> None:
     settings = {"security.protocol": "SASL_PLAINTEXT", **_login("SCRAM-SHA-256", "wrong")}
     line = ["--bootstrap-server", ours.addresses["SASL"], "--list"]
     line += ["--command-config", _file(tmp_path, settings)]

@@ -135,7 +135,7 @@ _CHOICES = {
 
 
 @pytest.mark.parametrize("kind", _CHOICES)
-def test_requests_for_security_layers_get_the_same_responses_as_from_genuine_kafka(
+def test_requests_for_security_layers_get_the_same_responses_as_from_apache_kafka(
     world: _World, kind: str
 ) -> None:
     def seen(place: _Place) -> list[object]:

@@ -170,7 +170,7 @@ CASES = [(name, way) for name in CLIENTS for way in WAYS if way not in _LACKING.
 
 
 @pytest.mark.parametrize(("name", "way"), CASES)
-def test_clients_see_the_same_results_over_tls_as_on_genuine_kafka(
+def test_clients_see_the_same_results_over_tls_as_on_apache_kafka(
     lanes: Callable[..., list[Lane]], name: str, way: str
 ) -> None:
     if (name, way) not in EVERYDAY and not campaign.enabled():

@@ -122,7 +122,7 @@ def _numbers_aside(acls: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...
     return {re.sub(r"_\d{10}$", "_N", path): acl for path, acl in acls.items()}
 
 
-def test_every_node_has_the_same_acl_as_in_genuine_kafka(
+def test_every_node_has_the_same_acl_as_in_apache_kafka(
     zookeeper: SecureZooKeeper, admin: KazooClient, jaas: Path, tmp_path: Path
 ) -> None:
     genuine = GenuineKafka(

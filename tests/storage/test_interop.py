@@ -216,7 +216,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     running.broker.stop()
 
 
-def test_log_directories_are_interchangeable_with_genuine_kafka(cluster: Cluster) -> None:
+def test_log_directories_are_interchangeable_with_apache_kafka(cluster: Cluster) -> None:
     sent = cluster.produce(1_000)
     broker = cluster.broker
     # Stop only the broker, because its ZooKeeper stores the topic.

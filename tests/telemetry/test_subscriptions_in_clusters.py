@@ -57,7 +57,7 @@ def _retention_ms(genuine: GenuineKafka) -> str:
     return value
 
 
-def test_a_subscription_applies_on_our_brokers_and_is_harmless_to_genuine_kafka(
+def test_a_subscription_applies_on_our_brokers_and_is_harmless_to_apache_kafka(
     brokers: tuple[GenuineKafka, list[str]],
 ) -> None:
     genuine, (one, other) = brokers

@@ -124,8 +124,8 @@ class Simulation:
         self.loop.journal.note(what)
 
     def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
-        """Run `work(*arguments)` as a separate process, which faults may kill and pause. A kill discards its
-        local variables: keep state that must survive, such as a database, in the arguments.
+        """Run `work(*arguments)` as a separate process that faults may kill or pause. A kill discards local
+        variables: pass state that must survive, such as a database, as an argument.
         """
         host = f"10.0.1.{len(self.processes) + 1}"
         process = Process(self, name, host, lambda: work(*arguments))

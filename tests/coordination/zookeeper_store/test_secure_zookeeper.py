@@ -125,7 +125,7 @@ async def test_a_failed_login_is_reported_immediately(server: SecureZooKeeper, u
     assert "wrong" not in repr(login)
 
 
-async def test_sasl_settings_that_do_not_match_the_servers_are_reported(tmp_path: Path) -> None:
+async def test_a_mismatch_of_sasl_settings_with_zookeeper_is_reported(tmp_path: Path) -> None:
     without, demanding = (
         SecureZooKeeper(tmp_path / "1"),
         SecureZooKeeper(tmp_path / "2", {USER: PASSWORD}, demands_login=True),

@@ -97,7 +97,7 @@ def test_the_topic_list_shows_sizes_and_can_be_filtered(site: Site) -> None:
     assert site.get("topics", sort="weight").status == 400
 
 
-def test_a_topic_shows_its_partitions_and_groups(site: Site) -> None:
+def test_the_topic_page_lists_the_partitions_and_groups(site: Site) -> None:
     told = site.data("topic", name="orders")
     first = row(told["list"]["rows"], partition=0)
     assert (first["leader"], first["replicas"], first["in_sync_replicas"]) == (1, [1], [1])
@@ -119,7 +119,7 @@ def test_settings_are_shown_with_their_source(site: Site) -> None:
     assert row(of_broker, name="ssl.keystore.password")["value"] is None
 
 
-def test_a_group_shows_its_members(site: Site, broker: KafkaBroker) -> None:
+def test_the_group_page_lists_the_members(site: Site, broker: KafkaBroker) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -162,7 +162,7 @@ def test_a_topic_view_lists_its_consumer_groups(site: Site) -> None:
     assert "Groups with committed offsets for returns" in page.shown and "No matching groups" in page.shown
 
 
-def test_transactions_show_their_state_and_partitions(site: Site, broker: KafkaBroker) -> None:
+def test_the_transaction_list_shows_states_and_partitions(site: Site, broker: KafkaBroker) -> None:
     open_one = transaction(broker.bootstrap_servers, "returns", [broker.control.now_ms()], end="open")
     told = row(site.rows("transactions", "transactions"), name="id-open-returns")
     assert (told["state"], told["coordinator"], told["epoch"]) == ("Ongoing", 1, 0)

@@ -130,7 +130,7 @@ def both(started: Both) -> Iterator[Both]:
     started.agree(0)
 
 
-def test_nodes_and_notices_match_genuine_kafkas(both: Both) -> None:
+def test_nodes_and_notices_match_apache_kafkas(both: Both) -> None:
     kinds = (
         {"resource_type": TOPIC},
         {"resource_type": TRANSACTIONAL_ID, "permission_type": DENY, "operation": ALL},
@@ -159,7 +159,7 @@ def test_nodes_and_notices_match_genuine_kafkas(both: Both) -> None:
     assert both.nodes.get_children("/kafka-acl/Topic") == []
 
 
-def test_paths_match_those_that_genuine_kafka_creates(both: Both) -> None:
+def test_paths_match_those_that_apache_kafka_creates(both: Both) -> None:
     """Our broker creates the paths itself if it is the first broker of the cluster."""
     alone = KafkaCompatBroker(
         both.ours.directory / "alone", {**AUTHORIZER, "zookeeper.connect": f"{both.zookeeper.address}/alone"}

@@ -124,7 +124,7 @@ _TOKENS: dict[str, Callable[[], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", _TOKENS)
-def test_each_token_gets_the_same_response_as_from_genuine_kafka(places: list[_Place], kind: str) -> None:
+def test_each_token_gets_the_same_response_as_from_apache_kafka(places: list[_Place], kind: str) -> None:
     tokens = _TOKENS[kind]()
     ours, genuine = (login(place.port, "OAUTHBEARER", tokens) for place in places)
     assert ours == genuine

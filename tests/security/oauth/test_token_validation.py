@@ -187,7 +187,7 @@ def test_invalid_unsecured_tokens_are_rejected_as_in_kafka(oracle: SaslOracle, p
 
 
 @given(st.text(min_size=1).filter(lambda name: name.strip() != "" and min(name) > " "))
-def test_genuine_kafka_accepts_our_tokens(oracle: SaslOracle, name: str) -> None:
+def test_apache_kafka_accepts_our_tokens(oracle: SaslOracle, name: str) -> None:
     token = unsecured_token({"unsecuredLoginStringClaim_sub": name}, int(time.time() * 1000))
     message = OAuthBearerClient(token.text, {"traceId": "1"}).first()
     assert _unsecured(oracle, {}, message)[-1] == f"={name} {token.expires_ms}"

@@ -119,7 +119,7 @@ def both(world: World) -> Iterator[Open]:
         each.close()
 
 
-def test_tokens_are_created_renewed_and_expired_as_in_genuine_kafka(both: Open) -> None:
+def test_tokens_are_created_renewed_and_expired_as_in_apache_kafka(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     tokens = alice.create(3, renewers=[user("bob"), user("x, y=*~ü")], max_lifetime_ms=30 * MINUTE_MS)
     assert tokens["ours"]["error_code"] == 0
@@ -143,7 +143,7 @@ def test_tokens_are_created_renewed_and_expired_as_in_genuine_kafka(both: Open) 
 
 
 @pytest.mark.parametrize("lifetime_ms", [-5, 0, 1000, 2 * 86_400_000, 8 * 86_400_000, LONG_MAX])
-def test_token_lifetimes_match_genuine_kafkas(both: Open, lifetime_ms: int) -> None:
+def test_token_lifetimes_match_apache_kafkas(both: Open, lifetime_ms: int) -> None:
     tokens = both("alice").create(max_lifetime_ms=lifetime_ms)
     assert tokens["ours"]["error_code"] == 0
 
@@ -255,7 +255,7 @@ def test_unusable_tokens_are_rejected_at_login(world: World) -> None:
             assert "due to invalid credentials with SASL mechanism SCRAM-SHA-256" in str(refused.value)
 
 
-def test_a_session_authenticated_by_a_token_has_its_owners_principal(world: World) -> None:
+def test_a_session_authenticated_with_a_token_has_the_token_owners_principal(world: World) -> None:
     """It can reauthenticate with a different token of the same owner, but not of another owner (KIP-368)."""
     mechanism = "SCRAM-SHA-256"
     for place in (world.ours, world.genuine):

@@ -115,7 +115,7 @@ def _everything(tools: JavaTools, places: Sequence[Place], directory: Path) -> l
     return [_neutral(each) for each in printed]
 
 
-def test_kafkas_token_tool_and_java_clients_get_the_same_results_as_on_genuine_kafka(
+def test_kafkas_token_tool_and_java_clients_get_the_same_results_as_on_apache_kafka(
     tools: JavaTools, world: World, tmp_path: Path
 ) -> None:
     printed = []

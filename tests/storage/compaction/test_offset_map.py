@@ -43,7 +43,7 @@ def test_a_dictionary_stays_within_its_memory_limit() -> None:
     assert keys > LIMIT_BYTES / 400
 
 
-def test_the_offset_map_holds_as_many_keys_as_in_genuine_kafka_without_losing_any() -> None:
+def test_the_offset_map_holds_as_many_keys_as_in_apache_kafka_without_losing_any() -> None:
     tracemalloc.start()
     try:
         offset_map = OffsetMap(LIMIT_BYTES, 0.9)
