@@ -1,8 +1,8 @@
 """In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
 
-Notices (Kafka: change notifications) are sequential child nodes by which a broker announces a change to all brokers. A notice contains
-only the path of the changed entity, which the receiver then reads, so a repeated or late notice is harmless.
-As in Kafka, receivers also delete notices older than 15 minutes.
+Notices (Kafka: change notifications) are sequential child nodes that announce a change to all brokers. A
+notice contains only the path of the changed entity, which the receiver then reads, so a repeated or late
+notice is harmless. As in Kafka, receivers also delete notices older than 15 minutes.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # Send before registering: if the message is too long, `_send` raises, and no response removes the entry.
+        # Send before registering: if the message is too long, `_send` raises, and the entry would remain.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id

@@ -288,7 +288,7 @@ class Producer:
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Call `ask`, retry transient errors, and return the response. Raises KafkaError on others and on timeout."""
+        """Call `ask`, and retry transient errors. Raises KafkaError on other errors and on timeout."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()

@@ -40,7 +40,7 @@ class Leaderships(Protocol):
         """Notify the listeners that this broker became leader of a partition."""
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Notify the listeners that this broker is losing leadership of a partition or dropping its replica."""
+        """Notify the listeners that this broker loses leadership of a partition or drops its replica."""
 
 
 class LeaderState(NamedTuple):

@@ -303,7 +303,7 @@ ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # Full name of the class that verifies OAUTHBEARER tokens: Kafka's OAuthBearerValidatorCallbackHandler or, for development, OAuthBearerUnsecuredValidatorCallbackHandler. Set it for each listener and mechanism.
+sasl.server.callback.handler.class class null medium read-only listener # Full class name of the OAUTHBEARER token validator: Kafka's OAuthBearerValidatorCallbackHandler or, for development, OAuthBearerUnsecuredValidatorCallbackHandler. Set it per listener and mechanism.
 sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / or @, for principals in the default realm only.
 sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, such as listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored

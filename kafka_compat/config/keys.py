@@ -261,7 +261,7 @@ class TypedValues:
 
     def int(self, name: builtins.str) -> builtins.int:
         """Return the value of an integer setting (type short, int or long)."""
-        # Read cached values directly: every Fetch request reads integer settings, and calling `get` is slower.
+        # Read cached values directly: `get` is slower, and every Fetch request reads integer settings.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:

@@ -172,7 +172,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # Retry. If the response was lost, the store may already contain the change and its notification.
+                # Retry. If the response was lost, the store may already contain the change and its notice.
                 continue
             if wanted != known.entries:
                 log.info("Changed the ACLs on %s (ACLs: %d)", pattern, len(wanted))
