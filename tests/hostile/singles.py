@@ -181,7 +181,7 @@ SINGLES = (
         leaves_work=True,
     ),
     _single(
-        "ListOffsets of 100,000 unknown partitions",
+        "ListOffsets for 100,000 unknown partitions",
         ApiKey.LIST_OFFSETS,
         5,
         _by_topic("topics", "partitions", lambda n: {"partition_index": n, "timestamp": -1}),
@@ -256,7 +256,7 @@ SINGLES = (
         leaves_work=True,
     ),
     _single(
-        "DeleteTopics of 100,000 unknown names",
+        "DeleteTopics for 100,000 unknown names",
         ApiKey.DELETE_TOPICS,
         3,
         lambda: {"topic_names": names(MANY), "timeout_ms": 1000},
@@ -276,13 +276,13 @@ SINGLES = (
         lambda: produce_frame("absent", [(n, b"") for n in range(MANY)]),
     ),
     _single(
-        "OffsetFetch of 100,000 partitions",
+        "OffsetFetch for 100,000 partitions",
         ApiKey.OFFSET_FETCH,
         5,
         lambda: {"group_id": "g", "topics": [{"name": "absent", "partition_indexes": list(range(MANY))}]},
     ),
     _single(
-        "OffsetCommit of 100,000 partitions",
+        "OffsetCommit for 100,000 partitions",
         ApiKey.OFFSET_COMMIT,
         5,
         lambda: {
@@ -296,7 +296,7 @@ SINGLES = (
         },
     ),
     _single(
-        "OffsetForLeaderEpoch of 100,000 partitions",
+        "OffsetForLeaderEpoch for 100,000 partitions",
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         3,
         lambda: {
@@ -306,7 +306,7 @@ SINGLES = (
         },
     ),
     _single(
-        "DeleteRecords of 100,000 partitions",
+        "DeleteRecords for 100,000 partitions",
         ApiKey.DELETE_RECORDS,
         1,
         lambda: {
@@ -316,16 +316,18 @@ SINGLES = (
             ],
         },
     ),
-    _single("DescribeGroups of 100,000", ApiKey.DESCRIBE_GROUPS, 4, lambda: {"groups": names(MANY)}),
-    _single("DeleteGroups of 100,000", ApiKey.DELETE_GROUPS, 1, lambda: {"groups_names": names(MANY)}),
+    _single("DescribeGroups for 100,000 groups", ApiKey.DESCRIBE_GROUPS, 4, lambda: {"groups": names(MANY)}),
     _single(
-        "FindCoordinator of 100,000",
+        "DeleteGroups for 100,000 groups", ApiKey.DELETE_GROUPS, 1, lambda: {"groups_names": names(MANY)}
+    ),
+    _single(
+        "FindCoordinator for 100,000 groups",
         ApiKey.FIND_COORDINATOR,
         4,
         lambda: {"key_type": 0, "coordinator_keys": names(MANY)},
     ),
     _single(
-        "DescribeConfigs of 100,000",
+        "DescribeConfigs for 100,000 topics",
         ApiKey.DESCRIBE_CONFIGS,
         3,
         lambda: {"resources": [_resource(n) for n in range(MANY)]},
@@ -340,7 +342,7 @@ SINGLES = (
         },
     ),
     _single(
-        "IncrementalAlterConfigs of 100,000",
+        "IncrementalAlterConfigs for 100,000 topics",
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         1,
         lambda: {
@@ -356,13 +358,13 @@ SINGLES = (
         leaves_work=True,
     ),
     _single(
-        "DescribeLogDirs of 100,000",
+        "DescribeLogDirs for 100,000 partitions",
         ApiKey.DESCRIBE_LOG_DIRS,
         1,
         lambda: {"topics": [{"topic": "absent", "partitions": list(range(MANY))}]},
     ),
     _single(
-        "AlterReplicaLogDirs of 100,000",
+        "AlterReplicaLogDirs for 100,000 partitions",
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         1,
         lambda: {
@@ -370,7 +372,7 @@ SINGLES = (
         },
     ),
     _single(
-        "ElectLeaders of 100,000",
+        "ElectLeaders for 100,000 partitions",
         ApiKey.ELECT_LEADERS,
         1,
         lambda: {
@@ -379,7 +381,7 @@ SINGLES = (
         },
     ),
     _single(
-        "AddPartitionsToTxn of 100,000",
+        "AddPartitionsToTxn for 100,000 partitions",
         ApiKey.ADD_PARTITIONS_TO_TXN,
         2,
         lambda: {
@@ -388,19 +390,19 @@ SINGLES = (
         },
     ),
     _single(
-        "DescribeTransactions of 100,000",
+        "DescribeTransactions for 100,000 transactional IDs",
         ApiKey.DESCRIBE_TRANSACTIONS,
         0,
         lambda: {"transactional_ids": names(MANY)},
     ),
     _single(
-        "DescribeProducers of 100,000",
+        "DescribeProducers for 100,000 partitions",
         ApiKey.DESCRIBE_PRODUCERS,
         0,
         lambda: {"topics": [{"name": "absent", "partition_indexes": list(range(MANY))}]},
     ),
     _single(
-        "WriteTxnMarkers of 100,000",
+        "WriteTxnMarkers for 100,000 partitions",
         ApiKey.WRITE_TXN_MARKERS,
         1,
         lambda: {
@@ -414,7 +416,7 @@ SINGLES = (
         },
     ),
     _single(
-        "AlterClientQuotas of 20,000 users",
+        "AlterClientQuotas for 20,000 users",
         ApiKey.ALTER_CLIENT_QUOTAS,
         0,
         lambda: {
@@ -430,7 +432,7 @@ SINGLES = (
         leaves_work=True,
     ),
     _single(
-        "ListPartitionReassignments of 100,000",
+        "ListPartitionReassignments for 100,000 partitions",
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         0,
         lambda: {
