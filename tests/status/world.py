@@ -15,6 +15,7 @@ from tests.support.servers import run_kafka_compat
 
 RECORDS = 10
 COMMITTED = 4
+_NOT_READY = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
 
 
 def make_topic(address: str, name: str, places: list[list[int]], **settings: str) -> None:
@@ -48,7 +49,7 @@ def _committed(consumer: Consumer, place: TopicPartition) -> bool:
         consumer.commit(offsets=[place], asynchronous=False)
     except KafkaException as error:
         # The coordinator of the first group of a broker may not serve yet.
-        if not error.args[0].retriable() and error.args[0].name() != "NOT_COORDINATOR":
+        if not error.args[0].retriable() and error.args[0].name() not in _NOT_READY:
             raise
         return False
     return True
