@@ -54,8 +54,9 @@ class Run:
         expected: ProducerIdentity | None = None,
         new_id: int = -1,
         store_error: ErrorCode = ErrorCode.NONE,
+        timeout_ms: int = TIMEOUT_MS,
     ) -> object:
-        out = self.transaction.init_producer_id(TIMEOUT_MS, expected, new_id, "init", self.now_ms)
+        out = self.transaction.init_producer_id(timeout_ms, expected, new_id, "init", self.now_ms)
         self.take(out, store_error)
         answer = self.answers[-1]
         assert isinstance(answer, IdentityResult)
@@ -89,6 +90,13 @@ def at(state: TransactionState, epoch: int = 0) -> Run:
     run = Run(Status(7, epoch, TIMEOUT_MS, state, partitions, 0, 0))
     run.take(run.transaction.loaded(Now(0, 0)))
     return run
+
+
+def test_a_restarted_producer_sets_its_new_transaction_timeout() -> None:
+    run = Run()
+    run.init()
+    run.init(timeout_ms=5_000)
+    assert run.transaction.status.timeout_ms == 5_000
 
 
 def test_a_transaction_is_committed_and_followed_by_another() -> None:
