@@ -21,6 +21,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import encode, frame
 from tests.security.authority import Authority
+from tests.security.logins import log_in
 from tests.security.secured import USERS, listeners, store_users
 from tests.support.bystander import Bystander
 from tests.support.campaign import rounds
@@ -283,3 +284,13 @@ def test_renegotiation_and_key_updates_do_not_affect_other_clients(
         subprocess.run(line, input=f"{key}\n" * 200, capture_output=True, text=True, timeout=30)
 
     beside(target, attack)
+
+
+def test_a_client_may_send_large_requests_after_its_login(target: Target) -> None:
+    """Only requests of clients that are not authenticated yet are limited to 512 KiB."""
+    name, password = next(iter(USERS.items()))
+    login = log_in(f"127.0.0.1:{target.ports['SASL']}", name, password)
+    topics = [{"name": f"{number:0200}"} for number in range(3_000)]
+    asked = {"topics": topics, "allow_auto_topic_creation": False}
+    with login.connection as connection:
+        assert len(connection.ask(ApiKey.METADATA, 4, asked)["topics"]) == len(topics)

@@ -21,7 +21,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +94,11 @@ def lines_of(text: str) -> list[Line]:
     return found
 
 
+def _rows(lines: Iterable[str]) -> list[str]:
+    """Return the lines that are not blank, sorted."""
+    return sorted(filter(None, map(str.strip, lines)))
+
+
 class Comparison:
     """Runs both kinds of commands on one broker. `words` maps the placeholders to their values."""
 
@@ -130,8 +135,9 @@ class Comparison:
             deadline = time.monotonic() + (SETTLE_S if READS & {*line.arguments} else 0)
             while True:
                 right = _neutral(self._ours(line), _MINE, replaced)
-                # Rows from hash tables are printed in any order.
-                same = sorted(map(str.strip, left)) == sorted(map(str.strip, right))
+                # Rows from hash tables and lines of other threads are printed in any order. A blank line at
+                # the end is no line.
+                same = _rows(left) == _rows(right)
                 if same or time.monotonic() > deadline:
                     break
                 time.sleep(PAUSE_S)  # interval of polling
