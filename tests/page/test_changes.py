@@ -187,7 +187,7 @@ def test_copying_a_topic_in_a_cluster_copies_each_record(cluster: KafkaCluster, 
                 name, b"v" * 100, f"{codec}-{number}", number % 3, timestamp=T0_MS + number, headers=headers
             )
         assert client.flush(20) == 0
-    for end in ("commit", "abort"):
+    for end in ("commit", "abort", "abort again"):
         transactional = Producer(
             {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"{name}-{end}"}
         )
