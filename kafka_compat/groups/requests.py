@@ -80,8 +80,8 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """An OffsetCommit request for existing partitions, or a TxnOffsetCommit if `producer` is set. A commit
-    without a group ("simple" commit) has generation -1 and no member ID.
+    """An OffsetCommit request, or a TxnOffsetCommit request if `producer` is set. All its partitions exist. A
+    commit without a group ("simple" commit) has generation -1 and no member ID.
     """
 
     generation_id: int

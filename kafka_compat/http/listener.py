@@ -89,12 +89,10 @@ class HttpListener:
             routes.append(Route("GET", "/", as_page, "documentation of this API"))
         application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[self._middleware(web)])
         for route in routes:
-            self._routes[route.method, route.path] = route
-            application.router.add_route(route.method, route.path, self._handler(web, route))
-            if route.method == "GET":
-                # Serve HEAD too, because load balancers use it for health checks.
-                self._routes["HEAD", route.path] = route
-                application.router.add_route("HEAD", route.path, self._handler(web, route))
+            # Serve HEAD wherever GET works, because load balancers use it for health checks.
+            for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+                self._routes[method, route.path] = route
+                application.router.add_route(method, route.path, self._handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()

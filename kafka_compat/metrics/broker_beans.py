@@ -140,7 +140,7 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
-        # Include the quotation marks, because they are part of the value in Kafka.
+        # In Kafka, the quotation marks are part of the value.
         tags = {"logDirectory": f'"{path}"'}
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 

@@ -28,7 +28,7 @@ _SAMPLES: Final = 13
 _PARTITIONS_AT_ONCE: Final = 200
 
 Counts = Mapping[str, tuple[int, int]]
-"""Maps each topic to the number of partitions that this process leads, and the sum of their end offsets."""
+"""For each topic, the number of partitions that this process leads, and the sum of their end offsets."""
 
 
 class Rates:

@@ -72,7 +72,7 @@ _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FET
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-    """Let a broker of this process handle a request as if a client had sent it, and return the response.
+    """Send a request to a broker of this process, as a client would, and return the response.
     Raises TimeoutError if there is no response in time, or BadCall if the entire request fails.
     """
     try:

@@ -75,7 +75,7 @@ class LagReport:
 
 
 class GroupCommitter:
-    """A client that commits offsets to a group without joining it. `properties` are librdkafka properties."""
+    """A client outside a group that commits offsets for it. `properties` are librdkafka properties."""
 
     def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
         from confluent_kafka import Consumer

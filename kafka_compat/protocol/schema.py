@@ -170,7 +170,7 @@ def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def data(*, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Define a class as versioned bytes outside requests, such as values of `__consumer_offsets`."""
+    """Define a class for versioned data outside requests, such as the values in `__consumer_offsets`."""
     return _message(Schema("data", None, parse_versions(versions), parse_versions(flexible)))
 
 

@@ -68,7 +68,9 @@ def parse(data: bytes, password: str | None) -> JksStore:
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
-    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, or ValueError if the algorithm is unknown."""
+    """Decrypt a private key, and return its PKCS8 DER form. Raises WrongPassword if decryption fails, or
+    ValueError if the algorithm is unknown.
+    """
     algorithm, encrypted = der.sequence(protected)[:2]
     oid, *parameters = list(der.elements(algorithm.content))
     name = der.dotted(oid.content)

@@ -67,9 +67,9 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
         return
     state = {broker.broker_id: broker.state for broker in snapshot.brokers}.get(controller_id, "down")
     if state != "up":
-        provided = "if no broker can reach it either, " if state == "unreachable" else ""
-        text = f"the controller, broker {controller_id}, {_STATES[state]}: {provided}topics and leaders "
-        text += "cannot change"
+        condition = "if no broker can reach it either, " if state == "unreachable" else ""
+        effect = f"{condition}topics and leaders cannot change"
+        text = f"the controller, broker {controller_id}, {_STATES[state]}: {effect}"
         yield Problem("no-controller", text, (str(controller_id),))
 
 

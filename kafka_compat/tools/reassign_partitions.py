@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move replicas between log directories, with retries until their brokers know the replicas."""
+    """Move replicas between log directories. Retry replicas that their broker does not know yet."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:

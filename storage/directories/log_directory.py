@@ -320,14 +320,13 @@ class LogDirectory:
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
         """Call `done` with None once `is_free` is true, or with the error that prevents it."""
-        if self.is_free(key):
-            done(None)
-            return
         if key in self.logs:
             self._release_waiters.setdefault(key, []).append(done)
-            return
-        self._removals.when_free(key, done)
-        self._submit_settle()
+        elif self._removals.is_free(key):
+            done(None)
+        else:
+            self._removals.when_free(key, done)
+            self._submit_settle()
 
     def fail_waiters(self) -> None:
         """Call all waiting callbacks with the error of the failed disk."""

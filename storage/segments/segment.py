@@ -116,7 +116,7 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Whether the segment is deleted. Set before its files are deleted, to inform a concurrent flush."""
+        """Whether the segment is deleted. Set before the files are deleted, so that a flush can check it."""
         self.sealed = False
         """Whether the segment is sealed and the index files are complete."""
         self.used = False

@@ -113,7 +113,7 @@ class GuestAuthorizer:
         self.asked: list[tuple[Operation, ResourceType, str]] = []
         """Every authorization check for the guest, including repeated ones."""
         self.denied_aloud: set[tuple[str, str, str]] = set()
-        """Denials that the audit log must contain: the names of operation, resource type and resource."""
+        """The denials that the audit log must contain, as (operation, resource type, resource name)."""
 
     def allows(
         self,

@@ -1,5 +1,5 @@
-"""A cluster compared with Apache Kafka 3.9.1: after each step in the life of brokers and topics, both have
-the same topic descriptions and the same nodes, including payloads.
+"""A cluster has the same topic descriptions and the same nodes, including their data, as Apache Kafka 3.9.1
+after each change to brokers and topics.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_compat.upkeep.garbage import GarbageCollection
 from tests.conformance.wire import Closed, Connection
 from tests.network.serving import GENEROUS, serving
+from tests.support.collecting import as_in_a_broker
 
 MANY = 100_000
 HELD_MAX_S = 0.020
@@ -66,15 +66,9 @@ T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
-def collects_as_a_broker_does() -> Iterator[None]:
-    """Freeze existing objects and use a broker's thresholds, so that collections are as rare as there."""
-    before = gc.get_threshold()
-    garbage = GarbageCollection(0)
-    garbage.start()
-    yield
-    garbage.stop()
-    gc.set_threshold(*before)
-    gc.unfreeze()
+def collecting() -> Iterator[None]:
+    with as_in_a_broker():
+        yield
 
 
 class Ticker:
@@ -235,7 +229,7 @@ async def test_requests_behind_a_long_one_keep_their_order() -> None:
 async def test_the_frame_of_a_long_request_counts_toward_the_budget_until_it_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many long requests wait for the same thread: their total memory must stay within the budget."""
+    """While many long requests wait for the thread, their total memory stays within the budget."""
     key, version, request, response = fetch(ELEMENTS_ON_LOOP_MAX + 1)
     sent = frame(key, version, request)
     counted: list[int] = []

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_compat.upkeep.garbage import INTERVAL_MS, PATIENCE_MS, GarbageCollection
+from tests.support.collecting import as_in_a_broker
 
 EXAMINED_MAX = 60_000
 """The largest number of objects that one collection may examine, about 6 ms. Objects are counted, because
@@ -43,16 +44,9 @@ class Examined:
 
 
 @pytest.fixture(autouse=True)
-def as_in_a_broker() -> Iterator[None]:
-    threshold = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    garbage = GarbageCollection(0)
-    garbage.start()
-    yield
-    garbage.stop()
-    gc.set_threshold(*threshold)
-    gc.unfreeze()
+def collecting() -> Iterator[None]:
+    with as_in_a_broker():
+        yield
 
 
 def test_old_garbage_is_collected_when_the_event_loop_is_idle() -> None:

@@ -68,7 +68,7 @@ async def connect(
 
 
 async def refused(hosts: str, security: StoreSecurity, connection_timeout_ms: int = 1500) -> str:
-    """Fail to connect, and return the error message."""
+    """Check that connecting fails, and return the error message."""
     with pytest.raises(stores.ConnectionLost) as failed:
         await connect(hosts, security, connection_timeout_ms)
     return str(failed.value)

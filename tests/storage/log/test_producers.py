@@ -40,7 +40,7 @@ class Partition:
         transactional: bool = False,
         now_ms: int = NOW_MS,
     ) -> Duplicate | None:
-        """Append a client's batch as a leader does."""
+        """Append a batch in the way in which a leader appends a batch from a client."""
         batch = build_batch(
             [Record(timestamp=now_ms)] * count,
             producer_id=producer,
