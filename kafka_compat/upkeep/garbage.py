@@ -36,7 +36,13 @@ class GarbageCollection:
         self._due_ms = now_ms + INTERVAL_MS
 
     def start(self) -> None:
-        """Run the automatic collector (rule 2) and freeze survivors (rule 3) until `stop` is called."""
+        """Run the automatic collector (rule 2) and freeze survivors (rule 3) until `stop` is called.
+
+        Call this after gc.freeze(). Up to Python 3.13, the automatic collector postpones full collections
+        until new objects are a quarter of the survivors of the last full collection, which gc.freeze() does
+        not reset. A collection of the few objects that are not frozen does.
+        """
+        gc.collect()
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(_freeze_survivors)
 

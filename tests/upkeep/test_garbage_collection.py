@@ -43,12 +43,13 @@ class Examined:
             self.most = max(self.most, sum(len(gc.get_objects(generation)) for generation in generations))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def collecting() -> Iterator[None]:
     with as_in_a_broker():
         yield
 
 
+@pytest.mark.usefixtures("collecting")
 def test_old_garbage_is_collected_when_the_event_loop_is_idle() -> None:
     garbage = GarbageCollection(0)
     left = old_garbage()
@@ -59,6 +60,7 @@ def test_old_garbage_is_collected_when_the_event_loop_is_idle() -> None:
     assert left() is None
 
 
+@pytest.mark.usefixtures("collecting")
 def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None:
     garbage = GarbageCollection(0)
     left = old_garbage()
@@ -66,17 +68,20 @@ def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None
     assert left() is None
 
 
-def test_collections_stay_short_however_many_objects_are_created() -> None:
-    """The objects are kept, as after the creation of 100,000 partitions."""
-    garbage = GarbageCollection(0)
-    kept = []
-    examined = Examined()
-    gc.callbacks.append(examined)
-    try:
-        for second in range(100):
-            kept.append([[number] for number in range(20_000)])
-            garbage.look(second * 1000, is_idle=True)
-    finally:
-        gc.callbacks.remove(examined)
-    assert 0 < examined.most < EXAMINED_MAX
-    assert gc.get_freeze_count() > 1_000_000
+@pytest.mark.parametrize("loaded", [0, 1_000_000])
+def test_collections_stay_short_however_many_objects_are_created(loaded: int) -> None:
+    """The objects are kept, as after the creation of 100,000 partitions. `loaded` objects exist before."""
+    before_start = [[number] for number in range(loaded)]
+    with as_in_a_broker():
+        garbage = GarbageCollection(0)
+        kept = []
+        examined = Examined()
+        gc.callbacks.append(examined)
+        try:
+            for second in range(100):
+                kept.append([[number] for number in range(20_000)])
+                garbage.look(second * 1000, is_idle=True)
+        finally:
+            gc.callbacks.remove(examined)
+        assert 0 < examined.most < EXAMINED_MAX
+        assert gc.get_freeze_count() > 1_000_000 + len(before_start)
