@@ -1,7 +1,7 @@
-"""What setup.cfg cannot say: which modules become C extensions, where KAFKA_COMPAT_COMPILE=1 asks for it.
+"""The part of the build that setup.cfg cannot describe: the modules that become C extensions.
 
-`scripts/compile` and `scripts/build-wheel` do. Everything else installs the Python sources, which behave the
-same, and so does a build that finds no compiler. What is in the list: docs/design/decisions/0009-compiled.md.
+They are compiled if KAFKA_COMPAT_COMPILE=1, as set by `scripts/compile` and `scripts/build-wheel`. Otherwise,
+or if compilation fails, the equivalent Python sources are used. See docs/design/decisions/0009-compiled.md.
 """
 
 import atexit
@@ -14,7 +14,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 MYPYC = "mypy == 2.4.1"
-"""Exactly: what it makes of the sources depends on it."""
+"""The exact version, because the generated C code depends on it."""
 
 COMPILED = (
     "kafka_compat/api/api.py",
@@ -97,17 +97,17 @@ COMPILED = (
     "storage/segments/time_index.py",
     "storage/segments/txn_index.py",
 )
-"""The way of a record: read, checked, stored, replicated, sent (docs/design/decisions/0009)."""
+"""Modules that read, validate, store, replicate and send records (docs/design/decisions/0009)."""
 
 
 ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")
 
 MADE: list[str] = []
-"""Sources that are there while they are compiled, and of use in that form alone."""
+"""Generated sources. They exist only during the build, and are used only in compiled form."""
 
 
 def extensions() -> list[Extension]:
-    """The C extensions; none where they are not asked for, or nothing is built yet."""
+    """Return the C extensions, or none if they are disabled or the command builds nothing."""
     if not ASKED or not {"bdist_wheel", "build", "build_ext"} & set(sys.argv):
         return []
     from mypyc.build import mypycify
@@ -118,12 +118,12 @@ def extensions() -> list[Extension]:
             link.symlink_to(Path("..", room))
     paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
     paths += write_codec_modules()
-    # What a debugger of C would want of them is more than a third of their size.
+    # Omit debug information, which would be more than a third of the extensions' size.
     return mypycify(paths, opt_level="1", debug_level="0", group_name="kafka_compat._compiled")
 
 
 def write_codec_modules() -> list[str]:
-    """Codecs of the hot messages, elsewhere made at run time; returns their paths."""
+    """Write the codecs of frequent messages, otherwise generated at runtime, and return their paths."""
     sys.path.insert(0, "")
     from kafka_compat.protocol.codec import COMPILED_CODECS
     from kafka_compat.protocol.codec_module import codec_module
@@ -137,14 +137,14 @@ def write_codec_modules() -> list[str]:
 
 
 def needed_to_compile() -> list[str]:
-    """mypyc, and what the sources import, whose types it reads: a build has an environment of its own."""
+    """Return mypyc, and the packages that the sources import, because mypyc reads their types."""
     settings = ConfigParser()
     settings.read("setup.cfg", encoding="utf-8")
     return [MYPYC, *settings["options"]["install_requires"].strip().splitlines()]
 
 
 class OptionalExtensions(build_ext):
-    """All extensions or none: half of them would not be importable. Without, a wheel is tagged as pure."""
+    """Builds all extensions or none, because some alone cannot be imported. Without them, a wheel is pure."""
 
     def run(self) -> None:
         try:

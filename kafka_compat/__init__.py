@@ -2,8 +2,8 @@
 
 import os
 
-# In a checkout, the packages storage/ and coordination/ are next to this directory; an installed package
-# contains them (docs/design/decisions/0006).
+# In a checkout, the packages storage/ and coordination/ are next to this directory. In an installation,
+# they are inside it (docs/design/decisions/0006).
 _here = os.path.dirname(os.path.abspath(__file__))
 if not os.path.isdir(os.path.join(_here, "storage")):
     __path__.append(os.path.dirname(_here))

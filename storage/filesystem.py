@@ -340,7 +340,7 @@ def _write_fully(fd: int, content: Buffer) -> None:
 
 @functools.cache
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    # os.posix_fallocate changes the size of the file; only the glibc function can keep the size.
+    # Use fallocate, which Python's os module does not have: os.posix_fallocate would extend the file.
     import ctypes
 
     if not sys.platform.startswith("linux"):

@@ -198,7 +198,7 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
             _refuse_if_it_was_on_disk(lines, tree.zxid, name, position)
             break
         zxid, now_ms, changes, _ = entry
-        # A snapshot may already contain transactions whose lines were written after the snapshot.
+        # Skip transactions that the snapshot already contains: their lines may follow it in the journal.
         if zxid > tree.zxid:
             tree.replay(zxid, now_ms, [_with_bytes(change) for change in changes])
         position = end

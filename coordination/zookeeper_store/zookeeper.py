@@ -241,7 +241,7 @@ class ZooKeeperMetadataStore(StoreSession):
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # Do not keep the future in a local variable: the traceback of its error refers to this frame.
+                # To avoid a reference cycle through this frame, do not keep the future in a variable.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None

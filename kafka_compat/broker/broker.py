@@ -173,7 +173,7 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # Disable garbage collection: the objects loaded at startup are permanent and rarely part of a cycle.
+        # Disable garbage collection during startup: the loaded objects are permanent and rarely in a cycle.
         # With very many partitions, examining them repeatedly would take longer than loading them.
         gc.collect()
         gc.disable()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# A fetch session may be evicted after this time in milliseconds without use or since its creation.
+# Idle time, or age, in milliseconds after which a fetch session may be evicted (see `fetch_session`).
 FETCH_SESSION_EVICTION_MS = 120_000
 
 

@@ -259,7 +259,7 @@ class Examination:
         if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise self._no_right("group", name)
         if group.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            # Brokers check the permission to describe a group before they look for its coordinator.
+            # The permission was granted: brokers check it before they look for the group's coordinator.
             return f"permitted: describe; the rest was not checked: {self._why_no_coordinator()}"
         if group.error_code:
             raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log states the reason")

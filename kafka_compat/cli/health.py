@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     except ConfigFileError as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
-    # Prefer a listener without TLS: with TLS, the check only opens a connection.
+    # Prefer a listener without TLS: on TLS listeners, the check only opens a connection.
     listener = next(
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
     )

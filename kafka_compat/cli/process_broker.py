@@ -97,7 +97,7 @@ class BrokerProcess:
             self._store.lost()
 
     def _request_stop(self, *, at_once: bool) -> None:
-        # Count a signal to all processes and the supervisor's resulting stop order as one request.
+        # If a signal reaches all processes, it and the supervisor's stop order count as one request.
         self._stop.requested.set()
         if at_once:
             self._stop.requested_again.set()

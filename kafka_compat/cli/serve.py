@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # Clear the advertised addresses in the properties file, because they contain its port.
+            # Override the file's advertised addresses, because they do not contain the port in --port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)

@@ -263,7 +263,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # Try the broker that responded last, and then all others, including those in bootstrap.servers.
+            # Try the broker with the latest response first, then all others, including bootstrap servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)
@@ -291,7 +291,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # Forget all IDs of the connection: a broker in bootstrap.servers has two.
+        # Forget all node IDs of the connection, because a broker in bootstrap.servers has two IDs.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -316,7 +316,7 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # Reuse an open connection: a broker in bootstrap.servers has another ID in the metadata.
+            # Reuse a connection to the same address: bootstrap servers have different IDs in the metadata.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)

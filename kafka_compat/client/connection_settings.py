@@ -95,7 +95,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         from kafka_compat.security.tls_context import TlsContext
         from kafka_compat.security.tls_settings import TlsSettings
 
-        # Parse the TLS settings like a broker listener's, because clients have the same TLS settings.
+        # Parse the TLS settings like those of a broker's listener, because they have the same names.
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:

@@ -325,5 +325,5 @@ class GroupConsumer:
             except KafkaError as error:
                 if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                     raise
-                # Retry, because an open transaction that contains offsets of this group is about to end.
+                # Retry until the open transaction that contains offsets of this group has ended.
                 time.sleep(_BACKOFF_S)

@@ -139,7 +139,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # A local variable would keep the request, which can be large, until the next request arrives.
+            # Do not keep the request in a variable: it would use memory until the next request arrives.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:

@@ -96,7 +96,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # Do not keep the future in a local variable: the traceback of its error refers to this frame.
+        # To avoid a reference cycle through this frame, do not keep the future in a variable.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(

@@ -116,7 +116,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # KAFKA_STORAGE_ERROR would take the only replica offline, but its log directory is online.
+                # Avoid KAFKA_STORAGE_ERROR: it would take the only replica offline, but its log is usable.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:

@@ -270,7 +270,7 @@ class Peering:
             elif response.error_code != ErrorCode.NONE:
                 log.warning("Controlled shutdown failed: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
-                # If this broker is the controller, wait until the brokers have received the new leaders.
+                # If this broker is the controller, wait until the other brokers know the new leaders.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
                 log.info("Broker %d is stopping: handed over leadership (%d ms)", config.broker_id, took_ms)

@@ -73,7 +73,7 @@ class Recovery:
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deletions after groups are loaded, to remove their offsets for the deleted topics.
+            # Report deletions after groups are loaded, so that the groups' offsets are removed.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -99,7 +99,7 @@ class Recovery:
         await self._store.delete_tree(znodes.unfinished_fork_path(name))
         return partitions
 
-    # --- the topics of the store
+    # --- topics in the store
 
     async def _read_topics(self) -> list[TopicMetadata]:
         operations: list[Operation] = []
@@ -233,7 +233,7 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # If the journal is on the failed disk, the next startup detects the failure.
+                # Only log the error: if the journal is on the failed disk, the next startup detects it.
                 log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- logs unknown to the store

@@ -128,7 +128,7 @@ class Topics:
         internal = topic_rules.internal_topic(self._config, name, brokers_max)
         return await self.ensure(name, internal.partitions, internal.replication_factor, internal.configs)
 
-    # --- requests of clients
+    # --- client requests
 
     async def create(
         self,

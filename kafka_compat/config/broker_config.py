@@ -269,8 +269,8 @@ class BrokerConfig(TypedValues):
         values changed. If a setting or a combination is invalid, raises ConfigError and changes nothing.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # Return early in the most frequent case at startup: comparing all values would be slower than
-            # reading them.
+            # Return early, because comparing all values is slow, and at startup, the dynamic settings are
+            # usually unchanged.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

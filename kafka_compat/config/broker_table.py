@@ -69,7 +69,7 @@ message.max.bytes int 1048588 high cluster-wide works [0,...]
 num.io.threads int 8 high cluster-wide unneeded [1,...]
 num.replica.alter.log.dirs.threads int null high read-only unneeded
 background.threads int 10 high cluster-wide unneeded [1,...]
-request.timeout.ms int 30000 high read-only works # Timeout of requests to other brokers about transactions, groups and offsets, in milliseconds.
+request.timeout.ms int 30000 high read-only works # Timeout for requests to other brokers about transactions, groups and offsets, in milliseconds.
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
 authorizer.class.name string "" low read-only works # Class name of one of Kafka's authorizers, to enable the built-in authorizer. Empty: every request is allowed.
@@ -125,7 +125,7 @@ connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # 
 queued.max.requests int 500 high read-only unneeded [1,...]
 queued.max.request.bytes long -1 medium read-only works # Maximum memory in bytes for requests that are incomplete or waiting to be processed. At the limit, the broker stops reading from connections. -1: no limit.
 num.network.threads int 3 high cluster-wide unneeded [1,...]
-controller.socket.timeout.ms int 30000 medium read-only works # Timeout of requests between the controller and a broker, in milliseconds.
+controller.socket.timeout.ms int 30000 medium read-only works # Timeout for requests between the controller and a broker, in milliseconds.
 default.replication.factor int 1 medium read-only works # Default replication factor of new topics, including auto-created topics.
 replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds after which a replica that lags behind the end of the leader's log is removed from the in-sync replicas.
 replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds that a follower waits for a response from its leader before it reconnects.
@@ -141,7 +141,7 @@ fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 producer.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 delete.records.purgatory.purge.interval.requests int 1 medium read-only unneeded
 auto.leader.rebalance.enable boolean true high read-only works # Whether the controller periodically moves leadership back to preferred replicas. false: only kafka-leader-election moves it back.
-leader.imbalance.per.broker.percentage int 10 high read-only works # Percentage of a broker's preferred partitions that other brokers may lead. Above this percentage, the controller moves leadership back.
+leader.imbalance.per.broker.percentage int 10 high read-only works # Maximum percentage of a broker's preferred partitions that other brokers may lead. Above this percentage, the controller moves leadership back.
 leader.imbalance.check.interval.seconds long 300 high read-only works [1,...] # Interval in seconds between the controller's checks for leader imbalance.
 unclean.leader.election.interval.ms long 300000 medium internal stored [1,...]
 unclean.leader.election.enable boolean false high cluster-wide works
@@ -185,7 +185,7 @@ group.share.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
 group.share.max.size short 200 medium read-only stored [10,...,1000]
 log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of logs that are compacted at the same time. 0: no log is compacted.
 log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum number of bytes per second that all compactions together read and write. The default is no limit.
-log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory for deduplication in bytes, shared by all compactions. With more memory, each pass compacts more of a log.
+log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory in bytes for deduplication, shared by all compactions. With more memory, each pass compacts more of a log.
 log.cleaner.io.buffer.size int 524288 medium cluster-wide unneeded [0,...]
 log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Fraction of the deduplication buffer that keys may fill before a pass ends.
 log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...] # Interval in milliseconds between checks for logs to compact.
@@ -212,7 +212,7 @@ log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush. Values below 1,000 or above 3,000 are treated as 1,000 or 3,000. Also the default of log.flush.interval.ms (not clamped).
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, limited to the range from 1,000 to 3,000. Without this limit, the value is also the default of log.flush.interval.ms.
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
 log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which recovery points are written to disk. After a crash, each log is checked from its recovery point.
 log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which the log start offsets are written to disk.
@@ -269,10 +269,10 @@ quota.window.num int 11 low read-only works [1,...] # Number of samples over whi
 replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
 controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate for controller_mutation_rate quotas is measured.
-quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rates for client quotas.
-replication.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rate of throttled replication.
+quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for client quotas.
+replication.quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for throttled replication.
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
-controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the rate for controller_mutation_rate quotas.
+controller.quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for controller_mutation_rate quotas.
 client.quota.callback.class class null low read-only stored
 connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
 sasl.server.max.receive.size int 524288 medium read-only works # Maximum size of a request from an unauthenticated client, in bytes.
@@ -317,10 +317,10 @@ sasl.kerberos.min.time.before.relogin long 60000 medium per-broker stored
 sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new token.
 sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random delay before the request for a new token, as a fraction of the token's lifetime.
 sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between requests for a token, unless the token expires earlier.
-sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum time in seconds between the replacement of a token and its expiry.
+sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum remaining lifetime in seconds of a token when it is replaced.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum sum in milliseconds of the waits before the retries of one token request. After that, the login fails.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total wait in milliseconds between attempts to request a token. If the next wait would exceed this limit, the request fails.
 sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
@@ -328,7 +328,7 @@ sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL 
 sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which the broker verifies tokens.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum sum in milliseconds of the waits before the retries of one download of the key set. After that, the download fails.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total wait in milliseconds between attempts to download the key set. If the next wait would exceed this limit, the download fails.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
 sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
@@ -347,7 +347,7 @@ password.encoder.iterations int 4096 low read-only stored [1024,...]
 
 #: Settings that Kafka accepts only in AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
 DYNAMIC_ONLY_TABLE = """
-leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to the replicas in leader.replication.throttled.replicas. The default is no limit.
+leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker, as a leader, sends to followers of the replicas in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.
 replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second for moving replicas between data directories. The default is no limit.
 """  # noqa: E501

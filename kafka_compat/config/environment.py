@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Variables for the images' shell scripts or for the JVM. They are not broker settings. The pattern is not
-#: compiled here, because that would delay startups that do not read the environment.
+#: Variables for the JVM or for the shell scripts of container images. They are not broker settings. The
+#: pattern is not compiled here, because that would delay startups that do not read the environment.
 _NOT_SETTINGS = (
     r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS"
     r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"

@@ -123,7 +123,7 @@ def settings_from_java_options(options: str) -> dict[str, str]:
     try:
         words = shlex.split(options)
     except ValueError:
-        # If a quotation mark is unmatched, split at spaces. A shell would not have started Kafka.
+        # If a quotation mark is unmatched, split at spaces. Kafka's start script would fail here.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")
@@ -160,7 +160,7 @@ def load(
         for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
-            # Name only the settings: their values may be passwords.
+            # Keep only the names of these settings for the message: their values may be passwords.
             if in_utf8 is None:
                 ambiguous.pop(name, None)
             else:

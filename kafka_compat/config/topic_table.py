@@ -28,11 +28,11 @@ compression.zstd.level int 3 medium stored [-131072,...,22]
 preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.
-message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds for both message.timestamp.before.max.ms and message.timestamp.after.max.ms, used if they are unset.
+message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds, used instead of message.timestamp.before.max.ms or message.timestamp.after.max.ms if that setting is unset.
 message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; records with earlier timestamps are rejected. The default is no limit.
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
-leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose leaders apply leader.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
-follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas whose followers apply follower.replication.throttled.rate, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
+leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas that are throttled when they are leaders, at leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
+follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas that are throttled when they are followers, at follower.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
 message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: these consumers receive UNSUPPORTED_VERSION.
 remote.storage.enable boolean false medium stored
 local.retention.ms long -2 medium stored [-2,...]

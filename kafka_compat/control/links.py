@@ -182,7 +182,7 @@ class Links:
             known.difference_update([each for each in known if each.has_left])
             known.add(session)
         if sender in self.paused and session.line is not None:
-            # Serve the first request on a connection, because it has no effect. Later requests wait.
+            # Serve the first request on a connection: it identifies the paused broker. Later requests wait.
             session.line.mute(_STILL_S)
         return None
 

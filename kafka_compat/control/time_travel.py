@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # Advance by the remaining time, because real time has passed since the previous step.
+                # Advance only by the time left, because real time has also passed since the previous step.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

@@ -134,7 +134,7 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
             problem = str(error)
     guess, text = _guessed(content, is_cut)
     if asked == AUTO and guess in NUMBERS:
-        # Prefer the number, because any eight-byte number may look like a schema header.
+        # Prefer the number: an eight-byte number that begins with a zero byte looks like a schema header.
         problem = None
     return Decoded(guess, text, size, None, problem, is_cut)
 

@@ -76,7 +76,7 @@ class ProtobufSchema:
                 message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
             )
         except Exception:
-            # Show the text format, because some values have no JSON form, such as an Any of an unknown type.
+            # Show the text format, because some values, such as an Any of an unknown type, have no JSON form.
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 

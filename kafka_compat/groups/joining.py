@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # Name the previous ID as leader, to keep an older client that is leader from assigning again.
+            # Name the previous ID as leader, so that an older client that is leader does not assign again.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )

@@ -76,7 +76,7 @@ class ConfigManager:
         self._lock = asyncio.Lock()
         #: Functions that check a broker's settings before they are stored. They raise ConfigError.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: Functions that check the files named in settings: files may change while the settings do not.
+        #: Functions that check the files named in settings, even if the settings are unchanged.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:

@@ -116,7 +116,7 @@ class Dispatcher:
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
-        # For speed, the code of `_answer` for an available response is repeated here.
+        # Inline the part of `_answer` that handles an available response, for speed.
         try:
             parts = api.encode(version, correlation_id, response)
         except TooLong:

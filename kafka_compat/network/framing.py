@@ -70,7 +70,7 @@ class FrameReader:
         self._source = scratch
         self._position = 0
         self._end = 0
-        # The incomplete frame with its size prefix, after the source: partial[:filled] of `need` bytes.
+        # The incomplete frame after these bytes, with its size prefix: partial[:filled] of `need` bytes.
         self._partial: bytearray | None = None
         self._filled = 0
         self._need = 0

@@ -85,7 +85,7 @@ class TlsSocket:
                 return count
         if self._ended:
             return 0
-        # Limit the read to the size of `room` or 4,096 bytes: the remaining bytes wait in the kernel.
+        # Read at most len(room) bytes, or 4,096 if that is more: the remaining bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])

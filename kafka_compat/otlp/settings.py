@@ -45,7 +45,7 @@ def otlp_settings(config: BrokerConfig) -> OtlpSettings:
             endpoint = urlunsplit(parts._replace(path=_PATH))
         where = place(endpoint)
     except ValueError as error:
-        # Suppress the context, because its text may contain a password.
+        # Hide the original exception, because its text may contain a password.
         raise StartupError(f"{ENDPOINT}: {error}; {_EXPECTED}") from None
     return OtlpSettings(where, _without_query(endpoint), _headers(config), config.int(INTERVAL_MS))
 

@@ -97,7 +97,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Serialize this package's functions, because executors on other machines do not have the package.
+    # Serialize this package's functions by value, because remote executors do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(archive_writer.write_range, directory=str(directory.resolve()))
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()

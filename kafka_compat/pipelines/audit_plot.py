@@ -114,7 +114,7 @@ def on_time_axis(axes: Any, span: Span) -> None:
     """Set up the time axis: UTC ticks with the year, the limits, and the label."""
     from matplotlib import dates as typed
 
-    dates: Any = typed  # Use Any, because this module's classes have no type annotations.
+    dates: Any = typed  # Use Any, because matplotlib.dates has no type annotations.
     length_ms = span.steps * span.step_ms
     form = (
         "%Y-%m-%d"

@@ -78,7 +78,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
     from pyspark import cloudpickle
 
-    # Serialize this package's functions, because executors on other machines do not have the package.
+    # Serialize this package's functions by value, because remote executors do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)

@@ -103,7 +103,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
     from pyspark import cloudpickle
     from pyspark.sql import functions as f
 
-    # Serialize this package's functions, because executors on other machines have only pyarrow.
+    # Serialize this package's functions by value, because remote executors have only pyarrow.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     both = rows.unionByName(remembered, allowMissingColumns=True)
     parts = rows.sparkSession.sparkContext.defaultParallelism

@@ -151,7 +151,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
 
     from pyspark import cloudpickle
 
-    # Serialize this package's functions, because executors on other machines do not have the package.
+    # Serialize this package's functions by value, because remote executors do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism

@@ -70,7 +70,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Trim carriage returns as well as blanks at both ends, as Java does.
+    # Escape leading and trailing carriage returns as well as spaces, as Java does.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

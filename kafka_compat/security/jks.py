@@ -160,7 +160,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not use")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Reproduce a bug in Java: its code is meant to reverse the half, but does not.
+        # Reproduce a bug in Java: the code is meant to reverse the first half, but does not.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -169,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # The key is encrypted and no password is set, or vice versa.
+        # Either no password is set for an encrypted key, or a password is set for an unencrypted key.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(

@@ -197,7 +197,7 @@ T = TypeVar("T")
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    # Import it here, because every run of pytest imports this file, but few use an event loop.
+    # Import asyncio here, because every run of pytest imports this file, but few use an event loop.
     import asyncio
 
     return await asyncio.to_thread(function)

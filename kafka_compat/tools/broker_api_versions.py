@@ -39,7 +39,7 @@ def _show(options: Options) -> None:
     try:
         cluster = cluster_of(options)
     except Failure as failure:
-        # Raise only the cause, because Kafka's command has no admin client whose creation could fail.
+        # Raise only the cause, because Kafka's command does not use KafkaAdminClient, which would wrap it.
         raise failure.cause or failure from None
     with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}

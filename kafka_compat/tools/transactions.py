@@ -178,7 +178,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # Use 0 for an unknown epoch (-1): it is unknown if the producer's first transaction hangs.
+        # Use 0 for an unknown epoch (-1). The epoch is unknown if a producer's first transaction hangs.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (

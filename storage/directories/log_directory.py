@@ -118,7 +118,7 @@ class LogDirectory:
     def online(self) -> bool:
         return self.disk.failure is None
 
-    # --- startup and shutdown, when nothing else runs, so the worker is not used
+    # --- startup and shutdown, without the worker because nothing else runs
 
     def begin(self, clean: bool) -> None:
         """Reconcile the checkpoints with the loaded logs, and remove the clean-shutdown marker. Raises
@@ -198,7 +198,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # Rename the directory now and delete it later: deletion may need a file descriptor.
+                # Rename now and delete later: deletion needs a descriptor, and none may be available.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):

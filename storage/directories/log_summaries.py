@@ -101,7 +101,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# The caches let logs share these objects, because most logs have the same values.
+# Cache these objects: most logs have the same values, and can share them.
 
 
 @lru_cache(256)

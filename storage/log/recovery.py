@@ -81,7 +81,7 @@ class Opening:
         self.has_changed = True
         if not segments:
             return
-        # A segment that ends exactly at the recovery point may have been rolled after the last flush: its
+        # Include a segment that ends at the recovery point: if it was rolled after the last flush, its
         # batches are durable, but its indexes may not be.
         first = max(bisect_left([segment.base_offset for segment in segments], recovery_point) - 1, 0)
         total_bytes = sum(segment.size_bytes for segment in segments[first:])

@@ -105,7 +105,7 @@ def first_of_batch(
 ) -> TimestampOffset | None:
     """Return a batch's first record with at least this timestamp and offset, or None if there is none."""
     if header.magic == 2:
-        # If the broker set the timestamps, the records have the timestamp in the header.
+        # With LogAppendTime, the timestamp of every record is the batch header's max_timestamp.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
         least = ANY_TIMESTAMP if stamped or timestamp == ANY_TIMESTAMP else timestamp - header.base_timestamp
         body = records_body(data, header)

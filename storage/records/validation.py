@@ -226,7 +226,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # As in Kafka, the largest timestamp is at least -1, which means that there is no timestamp.
+        # As in Kafka, the maximum timestamp is never less than -1 (no timestamp).
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:

@@ -146,7 +146,7 @@ class Segment:
         if not self.sealed:
             self._files.unshare()
         file = self._files.open_log()
-        # Another thread may have opened the file at the same time and may be using it.
+        # Swap the files, because another thread may have opened the same file and may be using it.
         self._swap_file(file)
         self._opened()
         return file

@@ -23,7 +23,7 @@ class AclAuthorizer:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # Kafka's log4j.properties sets this logger to INFO, so that denials are logged.
+            # Log denials, as Kafka does: its log4j.properties sets this logger to INFO.
             audit.setLevel(logging.INFO)
 
     def allows(

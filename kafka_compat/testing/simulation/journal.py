@@ -53,6 +53,6 @@ def _line(now_s: float, what: str, data: bytes | None, is_request: bool) -> str:
     request = ""
     if is_request and len(data) >= _HEADER_BYTES:
         key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-        # Show the name of the request at the beginning of the data. Other data rarely looks like a request.
+        # Show the name of the request with which the data begins. Other data rarely looks like a request.
         request = f" {_NAMES[key]} v{version}" if key in _NAMES and version < _VERSIONS else ""
     return f"{now_s:12.6f}  {what}:{request} {len(data)} bytes"
