@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
         help="setting that overrides the files; may be repeated",
     )
     parser.add_argument(
-        "--env", action="store_true", help="also read settings from the environment, as serve does"
+        "--env", action="store_true", help="also read settings from environment variables, like `serve --env`"
     )
     parser.add_argument(
         "--processes",

@@ -63,7 +63,7 @@ def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="continue after records that Kafka deleted before they were archived",
+        help="continue even if Kafka deleted records before they were archived",
     )
 
 
@@ -97,7 +97,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="header that `header` tiers read: PRODUCER:N, with N counted from 0",
+        help="name of the header with PRODUCER:N, for `header` tiers; N counts a producer's records from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
@@ -151,7 +151,7 @@ def _copy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     common.add_target(parser)
     parser.add_argument(
-        "--group", metavar="G", help="consumer group for the job's position (default: named after the job ID)"
+        "--group", metavar="G", help="consumer group that stores the job's position (default: one per job)"
     )
 
 
@@ -172,8 +172,8 @@ def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         metavar="ID",
-        help="key, value, header:NAME, or an SQL expression over the source's columns "
-        "(default: key and value together)",
+        help="identity of a record: key, value, header:NAME, or an SQL expression over the source's columns "
+        "(default: key and value)",
     )
     common.add_target(parser)
 
@@ -221,7 +221,7 @@ def _run_latest(args: argparse.Namespace) -> Any:
 
 def _mirror_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--name", required=True, help="name of the source cluster, for headers")
+    parser.add_argument("--name", required=True, help="source cluster's name, put in a header of each record")
     parser.add_argument("--target", required=True, metavar="HOST:PORT[,...]", help="cluster to write to")
     parser.add_argument("--target-name", required=True, metavar="NAME", help="name of the target cluster")
     common.add_target_options(parser)
@@ -251,9 +251,9 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_times(parser)
     parser.add_argument("--dry-run", action="store_true", help="count the records without writing them")
     parser.add_argument(
-        "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
+        "--create", action="store_true", help="create missing topics with retention.ms=-1 to keep old records"
     )
-    parser.add_argument("--again", action="store_true", help="replay even if the replay is already complete")
+    parser.add_argument("--again", action="store_true", help="repeat a replay that is already complete")
     parser.add_argument(
         "--state", type=Path, metavar="DIR", help="the job's directory (default: in the archive)"
     )
@@ -346,12 +346,12 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="topic for results")
     parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for invalid rows")
-    parser.add_argument("--schema", required=True, help="columns of values, as an SQL schema")
+    parser.add_argument("--schema", required=True, help="columns of the record values, as an SQL schema")
     parser.add_argument(
-        "--format", choices=("json", "csv"), default="json", help="format of values (default: json)"
+        "--format", choices=("json", "csv"), default="json", help="format of record values (default: json)"
     )
     parser.add_argument(
-        "--null", default="", metavar="TEXT", help="text of missing values in CSV (default: empty)"
+        "--null", default="", metavar="TEXT", help="text that means null in CSV (default: empty)"
     )
     parser.add_argument(
         "--time", metavar="COLUMN", help="column with the event time (default: the record's timestamp)"

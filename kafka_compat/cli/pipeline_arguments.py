@@ -25,7 +25,7 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
         "--command-config",
         metavar="FILE",
         help="a client's properties file, with the setting names of Java clients; "
-        "--kafka-option overrides it",
+        "--kafka-option overrides the file",
     )
 
 
@@ -67,9 +67,9 @@ def add_length(
 def add_topics(parser: argparse.ArgumentParser) -> None:
     """Add --topic, which may be repeated, and --topic-pattern."""
     topics = parser.add_mutually_exclusive_group(required=True)
-    topics.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated")
+    topics.add_argument("--topic", action="append", metavar="T", help="topic to read; may be repeated")
     topics.add_argument(
-        "--topic-pattern", metavar="REGEX", help="regular expression; all topics whose full name matches"
+        "--topic-pattern", metavar="REGEX", help="regular expression that must match a topic's full name"
     )
 
 
@@ -113,7 +113,7 @@ def add_times(parser: argparse.ArgumentParser) -> None:
         help="start time, as 2013-01-31T12:00:00Z or in milliseconds since the epoch",
     )
     parser.add_argument(
-        "--until", type=millis, metavar="TIME", help="end time, exclusive, in the same format"
+        "--until", type=millis, metavar="TIME", help="end time (exclusive), in the format of --since"
     )
 
 
@@ -133,14 +133,14 @@ def spark_settings(args: argparse.Namespace) -> Any:
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
     """Add --master, --driver-memory and, for jobs that use Spark's Kafka connector, --jars."""
-    parser.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
-    parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (default: 1g)")
+    parser.add_argument("--master", default="local[*]", help="Spark's master URL (default: local[*])")
+    parser.add_argument("--driver-memory", default="1g", help="memory for Spark's driver (default: 1g)")
     if connector:
         parser.add_argument(
             "--jars",
             type=Path,
             metavar="DIR",
-            help="directory from `kafka-compat spark jars DIR` (default: download from Maven Central)",
+            help="directory of jars from `kafka-compat spark jars` (default: download from Maven Central)",
         )
 
 
@@ -214,7 +214,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--create",
         action="store_true",
-        help="create missing topics, with retention.ms=-1 for old timestamps, and add missing partitions",
+        help="create missing topics with retention.ms=-1 to keep old records, and add missing partitions",
     )
 
 

@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env",
         action="store_true",
-        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS sets "
+        help="also read settings from environment variables, which override the files: KAFKA_LOG_DIRS sets "
         "log.dirs (as in Kafka's container images, including KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument(
@@ -76,7 +76,7 @@ def add_parser(subparsers: Any) -> None:
         "--stop-at-eof",
         action="store_true",
         help="exit immediately at the end of standard input, that is, when the parent program exits or "
-        "is killed; --ephemeral data is deleted, other data is kept",
+        "is killed; --ephemeral data is deleted, and other data is kept",
     )
     parser.add_argument(
         "--json",

@@ -273,7 +273,7 @@ class Peering:
                 # If this broker is the controller, wait until the other brokers know the new leaders.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
-                log.info("Broker %d is stopping: handed over leadership (%d ms)", config.broker_id, took_ms)
+                log.info("Controlled shutdown of broker %d succeeded (%d ms)", config.broker_id, took_ms)
                 return
             else:
                 left = len(response.remaining_partitions)

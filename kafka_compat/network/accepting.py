@@ -86,8 +86,8 @@ class Descriptors:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(
             "Rejected connections (count: %d, last from %s): the process may open %s files and connections "
-            "(`ulimit -n`; hard limit: %s), and the remaining ones are reserved for logs. Raise the limit "
-            "before you start the broker, for example with `ulimit -n %d`",
+            "(`ulimit -n`; hard limit: %s), and the last file descriptors are reserved for logs. Raise the "
+            "limit before you start the broker, for example with `ulimit -n %d`",
             self._refused,
             host,
             "any number of" if soft == resource.RLIM_INFINITY else soft,

@@ -128,8 +128,8 @@ class Admission:
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
             return True
-        log.info("Rejected a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
-        self._note_refusal(host, f"max.connections.per.ip={per_ip_max} is reached")
+        log.info("Rejected a connection from %s: it exceeds max.connections.per.ip=%d", host, per_ip_max)
+        self._note_refusal(host, f"it exceeds max.connections.per.ip={per_ip_max}")
         return False
 
     def enter(self, listener: str, host: str) -> None:
@@ -186,7 +186,7 @@ class Door:
         if wait_ms > 0:
             self._waits = self._loop.call_later(wait_ms / 1000, self._look)
         else:
-            log.info("Listener %s stopped accepting connections: max.connections is reached", listener)
+            log.info("Listener %s stopped accepting connections: max.connections was reached", listener)
             admission.waiting.append(self._look)
 
     def close(self) -> None:

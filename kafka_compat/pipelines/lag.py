@@ -173,7 +173,7 @@ class LagListener:
             self._committers[group].commit(offsets)
         except Exception as error:
             log = logging.getLogger(__name__)
-            log.warning("Could not commit the offsets of query %s to group %s: %s", query, group, error)
+            log.warning("Could not commit the offsets of query %s for group %s: %s", query, group, error)
 
 
 def _listener_class() -> Any:

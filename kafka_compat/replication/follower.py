@@ -343,8 +343,8 @@ class Follower:
         else:
             if answer.offset > partition.log.log_end_offset:
                 log.warning(
-                    "Restarted the log of %s (log end offset %d) at offset %d, the log start offset of its "
-                    "leader",
+                    "Deleted all local records of %s (log end offset %d): its leader's log starts at "
+                    "offset %d, so replication continues there",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,

@@ -118,8 +118,8 @@ class PushedMetrics:
             self._has_warned = True
             log.warning(
                 "Ignored metrics of client {%s} (series: %d): they are histograms, or exceed the limit per "
-                "client, a tenth of kafka.compat.client.metrics.series.max=%d. Further ignored series are "
-                "counted in /metrics",
+                "client (a tenth of kafka.compat.client.metrics.series.max=%d). This warning is logged only "
+                "once; /metrics counts all ignored series",
                 ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,
                 self._series_max,

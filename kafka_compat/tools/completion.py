@@ -17,10 +17,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
         help="print shell completion for Kafka's commands",
-        description="Print the shell code that enables completion. Lines to add: "
-        'in ~/.bashrc, eval "$(kafka-compat completion bash)"; '
-        'in ~/.zshrc, eval "$(kafka-compat completion zsh)"; '
-        "in config.fish, kafka-compat completion fish | source",
+        description="Print a completion script. To enable completion, add the line for your shell. "
+        '~/.bashrc: eval "$(kafka-compat completion bash)"; ~/.zshrc: eval "$(kafka-compat completion zsh)"; '
+        "config.fish: kafka-compat completion fish | source",
     )
     parser.add_argument("shell", choices=SHELLS)
 

@@ -28,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
         description="List Kafka's commands, or install them in a directory as kafka-topics, "
         "kafka-topics.sh and so on.",
     )
-    parser.add_argument("--install", type=Path, metavar="DIR", help="directory to install them in")
+    parser.add_argument("--install", type=Path, metavar="DIR", help="directory to install the commands in")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 

@@ -105,7 +105,7 @@ def test_the_newer_messages_link_continues_a_search(browser: Browser, broker: Ka
             break
         more.click()
     assert seen == 23
-    page.get_by_role("link", name="From the beginning").click()
+    page.get_by_role("link", name="Restart the search").click()
     assert page.get_by_role("rowheader").first.inner_text() == "0"
     tab.close()
 
@@ -175,7 +175,7 @@ def test_committed_offsets_are_changed_from_the_form(browser: Browser, broker: K
     assert committed(broker, "moved", "orders") == 9
     page.get_by_role("button", name="Change offsets (1)").click()
     page.wait_for_url("**/ui/offsets?name=moved&moved=1")
-    assert "Partitions with changed offsets: 1." in page.get_by_role("status").inner_text()
+    assert "Changed the committed offsets of 1 partition." in page.get_by_role("status").inner_text()
     assert committed(broker, "moved", "orders") == 5
     assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()

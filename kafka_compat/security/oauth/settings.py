@@ -63,7 +63,8 @@ def validator_of(
     except ValueError as error:
         raise ConfigError(f"{name.removesuffix(_HANDLER)}sasl.jaas.config", "[hidden]", str(error)) from None
     log.warning(
-        "Listener %s accepts unsecured tokens, so clients can claim any identity. Use %s for tests only",
+        "Listener %s accepts unsecured tokens, so clients can claim any identity. In production, set %s to "
+        "OAuthBearerValidatorCallbackHandler",
         settings.listener_name,
         name,
     )
