@@ -148,7 +148,7 @@ def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
     assert advised in findings[-1]["remedy"]
 
 
-def test_the_suggested_protocol_keeps_the_given_login(
+def test_the_suggested_protocol_keeps_sasl_for_a_client_with_a_login(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     everything = {
