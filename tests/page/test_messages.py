@@ -178,7 +178,7 @@ def test_remaining_records_of_a_compacted_topic_are_listed(
     assert first["older_offset"] is None and first["newer_offset"] == offsets[1]
 
 
-def test_contents_are_shown_in_their_format(
+def test_values_and_headers_are_shown_in_the_detected_or_requested_format(
     broker: KafkaBroker, page: Asked, topic: str, registry: SchemaRegistry
 ) -> None:
     registry.add(9, NODE)

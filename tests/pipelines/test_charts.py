@@ -75,7 +75,7 @@ def test_each_axis_in_the_report_is_labeled_with_its_unit(report: LogReport) -> 
     assert "," in counts[-1]
 
 
-def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> None:
+def test_the_space_chart_shows_the_data_that_retention_will_delete(report: LogReport) -> None:
     """The bar of the records due for deletion starts at the end of the other bar, and is hatched for black
     and white print.
     """

@@ -128,7 +128,7 @@ def test_a_ready_broker_knows_all_topics(tmp_path: Path) -> None:
                 assert [(item["name"], len(item["partitions"])) for item in answer["topics"]] == [(TOPIC, 3)]
 
 
-def test_sigterm_is_handled_at_any_moment_of_startup(tmp_path: Path) -> None:
+def test_sigterm_is_handled_at_any_moment_during_startup(tmp_path: Path) -> None:
     command = Command(tmp_path)
     chance = random.Random(4)
     for _ in range(campaign.rounds(8, 60)):

@@ -59,7 +59,7 @@ def test_a_working_client_is_reported_as_working(
     assert ours.addresses["SAFE"] in findings[6]["text"]
 
 
-def test_a_client_with_a_certificate_is_diagnosed(
+def test_a_working_client_with_a_certificate_is_reported_as_working(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     own = ours.authority.sign("somebody")
@@ -183,7 +183,7 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap"])
-def test_the_address_can_be_given_with_the_flag_of_other_commands(tmp_path: Path, flag: str) -> None:
+def test_the_address_can_be_given_with_either_bootstrap_flag(tmp_path: Path, flag: str) -> None:
     address = f"127.0.0.1:{free_port()}"
     _, (*_, last) = _examined(tmp_path, {}, flag, address)
     assert last["address"] == address

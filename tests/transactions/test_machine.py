@@ -243,7 +243,7 @@ def test_a_prepared_transaction_is_completed_after_loading(state: TransactionSta
     assert run.states == [state.value.replace("Prepare", "Complete")]
 
 
-def test_requests_during_an_append_get_concurrent_transactions() -> None:
+def test_requests_during_an_append_get_a_concurrent_transactions_error() -> None:
     transaction = at(TransactionState.COMPLETE_COMMIT).transaction
     assert transaction.add_partitions(FIRST, PARTITIONS, "first", 0).write is not None
     for out in (
