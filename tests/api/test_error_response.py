@@ -59,7 +59,7 @@ def versions_of(release: str) -> list[tuple[ApiKey, int]]:
     ]
 
 
-def test_every_served_version_is_compared() -> None:
+def test_every_served_version_is_compared_with_kafka() -> None:
     compared = [pair for release in RELEASES for pair in versions_of(release)]
     served = {(key, version) for key, (low, high) in ALL_SERVED.items() for version in range(low, high + 1)}
     assert served - set(compared) == {(ApiKey.WRITE_TXN_MARKERS, 2)}, "4.2 brings that version"

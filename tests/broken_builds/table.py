@@ -266,7 +266,8 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/delegation_token.py",
         "if principal != token.owner and principal not in token.renewers:",
         "if not token.concerns(principal):",
-        TOKENS + "test_token_lifecycle.py::test_only_owner_and_renewers_can_change_a_token_within_its_limits",
+        TOKENS
+        + "test_token_lifecycle.py::test_only_the_owner_and_renewers_can_change_a_token_within_its_limits",
     ),
     BrokenBuild(
         "the holder of a delegation token may ask for another",
@@ -287,6 +288,6 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
-        TOKENS + "test_token_store.py::test_changes_on_one_broker_reach_the_others",
+        TOKENS + "test_token_store.py::test_changes_on_one_broker_reach_other_brokers",
     ),
 )

@@ -67,7 +67,7 @@ def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: 
     wait_until(lambda: list(temporary.iterdir()) == [], 20, "deletion of the temporary directory")
 
 
-def test_with_stop_at_eof_data_is_kept_after_a_signal(temporary: Path) -> None:
+def test_a_signal_does_not_delete_the_data_of_a_broker_with_stop_at_eof(temporary: Path) -> None:
     with serve("--port", "0", "--ephemeral", "--stop-at-eof", "--json") as process:
         (broker,) = told(process)
         process.send_signal(signal.SIGTERM)

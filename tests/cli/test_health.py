@@ -32,7 +32,7 @@ def test_a_hanging_broker_is_not_healthy() -> None:
     assert (code, "timed out" in told) == (1, True)
 
 
-def test_a_server_of_another_protocol_is_not_healthy() -> None:
+def test_a_server_with_a_different_protocol_is_not_healthy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def answer() -> None:

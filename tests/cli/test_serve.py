@@ -78,7 +78,7 @@ def test_serve_prints_its_address_and_stops_on_sigterm(
     assert again.stop() == (0, "")
 
 
-def test_without_a_file_data_is_stored_in_the_users_data_directory(
+def test_by_default_data_is_stored_in_the_users_data_directory(
     tmp_path: Path, running: list[Running]
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
@@ -124,7 +124,7 @@ def test_an_invalid_value_is_reported_without_creating_a_directory(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_reported(tmp_path: Path) -> None:
     assert refusal(str(tmp_path / "server.properties")) == (
         f"kafka-compat serve: cannot read {tmp_path}/server.properties: No such file or directory"
     )
@@ -156,7 +156,7 @@ def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, runni
     assert "num.io.threads" not in errors
 
 
-def test_environment_settings_apply_if_enabled_and_topics_exist_when_the_broker_is_ready(
+def test_the_env_flag_enables_settings_and_topics_from_environment_variables(
     tmp_path: Path, running: list[Running]
 ) -> None:
     environment = {

@@ -41,7 +41,7 @@ def test_the_help_for_processes_says_which_http_ports_are_used() -> None:
     assert "consecutive HTTP ports starting at its port" in told
 
 
-def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> None:
+def test_misspelled_settings_from_any_source_get_a_suggestion(tmp_path: Path) -> None:
     """In a file, the environment or on the command line, a misspelled setting causes only a warning."""
     file = tmp_path / "server.properties"
     file.write_text("num.partitons=3\n")
@@ -66,7 +66,7 @@ def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> 
         assert f"{name} (did you mean {meant}?)" in errors
 
 
-def test_settings_unlike_any_known_name_do_not_get_a_suggestion(start_broker: StartBroker) -> None:
+def test_setting_names_unlike_any_known_name_do_not_get_a_suggestion(start_broker: StartBroker) -> None:
     broker = start_broker({"quux": "1"})
     [line] = [line for line in broker.log.read_text().splitlines() if "unknown settings" in line]
     assert line.endswith("Ignored unknown settings: quux")

@@ -25,7 +25,7 @@ def test_an_invalid_address_is_rejected(text: str) -> None:
         addresses(text)
 
 
-def test_the_error_for_an_unknown_security_protocol_lists_the_known_ones() -> None:
+def test_the_error_for_an_unknown_security_protocol_lists_the_known_protocols() -> None:
     with pytest.raises(WrongSettings, match="PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"):
         connection_settings({"security.protocol": "TLS"}, 10)
 

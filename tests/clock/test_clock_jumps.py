@@ -100,7 +100,7 @@ async def test_timed_flushes_continue_after_the_clock_jumps_back(broker: Broker,
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_the_isr_does_not_depend_on_the_time_of_day(
+async def test_the_isr_does_not_depend_on_the_wall_clock(
     tmp_path: Path, clock: JumpingClock, jump_ms: int
 ) -> None:
     cluster = EmbeddedCluster(tmp_path, clock=clock)

@@ -82,7 +82,7 @@ def test_assignment_of_new_partitions_continues_after_the_existing_ones() -> Non
     assert added_replicas(present, 5, None, brokers(None, None, None)) == {3: (2, 3), 4: (3, 1)}
 
 
-def test_partitions_are_not_added_if_brokers_are_missing_for_their_replicas() -> None:
+def test_partitions_are_not_added_if_there_are_fewer_brokers_than_replicas() -> None:
     with pytest.raises(KafkaError) as refused:
         added_replicas([(1, 2, 3)], 2, None, brokers(None, None))
     assert refused.value.code == ErrorCode.INVALID_REPLICATION_FACTOR

@@ -15,7 +15,7 @@ ALL = {1, 2, 3}
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-async def test_leaders_return_to_preferred_replicas_only_if_enabled(
+async def test_leadership_returns_to_preferred_replicas_only_if_enabled(
     tmp_path: Path, enabled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_compat.cluster.controller_term.FIRST_REBALANCE_S", 0.5)

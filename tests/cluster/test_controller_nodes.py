@@ -61,7 +61,7 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
     await tree.close()
 
 
-async def test_a_write_with_a_lost_response_is_recognized(controller: Controller) -> None:
+async def test_a_write_succeeds_even_if_its_response_is_lost(controller: Controller) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
     controller.store.lost = [True]
     assert await controller.write(STATE, 0) == (1, None)
@@ -75,7 +75,9 @@ async def test_a_lost_request_is_sent_again_after_a_pause(controller: Controller
     assert time.monotonic() - begun > 0.2
 
 
-async def test_a_write_by_another_controller_is_not_mistaken_for_success(controller: Controller) -> None:
+async def test_a_write_by_another_controller_is_not_mistaken_for_the_controllers_own(
+    controller: Controller,
+) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
     other = PartitionState(leader=2, leader_epoch=0, isr=(2,), controller_epoch=1, partition_epoch=1)
     await controller.other.set(
@@ -113,7 +115,7 @@ async def test_the_settings_of_a_topic_are_deleted_with_the_topic(controller: Co
     assert [await controller.other.exists(path) for path in last] == [None, None, None]
 
 
-async def test_a_topic_unknown_to_the_controller_is_deleted(tmp_path: Path) -> None:
+async def test_a_deletion_request_for_a_topic_unknown_to_the_controller_is_completed(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path)
     await cluster.start()
     try:

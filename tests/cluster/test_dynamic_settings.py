@@ -64,7 +64,7 @@ async def test_topic_settings_changed_through_another_broker_apply_on_the_leader
     assert await cluster.produce(leader, "t", b"x" * 200) == ErrorCode.NONE
 
 
-async def test_broker_settings_apply_to_all_brokers_or_to_a_single_one(cluster: EmbeddedCluster) -> None:
+async def test_broker_settings_apply_to_all_brokers_or_to_a_single_broker(cluster: EmbeddedCluster) -> None:
     def values() -> list[int]:
         return [broker.config.int("log.cleaner.threads") for _, broker in sorted(cluster.brokers.items())]
 

@@ -52,7 +52,9 @@ async def test_the_api_versions_response_lists_inter_broker_apis(tmp_path: Path)
     await cluster.stop()
 
 
-async def test_topics_given_on_the_command_line_wait_for_their_brokers(tmp_path: Path) -> None:
+async def test_topics_from_the_command_line_are_created_when_enough_brokers_have_registered(
+    tmp_path: Path,
+) -> None:
     """In a container cluster, each broker gets the same list of topics, before the other brokers have
     started.
     """

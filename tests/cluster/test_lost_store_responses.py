@@ -111,7 +111,7 @@ def requests() -> Iterator[Asked]:
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["response", "request", "both"])
 @pytest.mark.parametrize("asked", list(requests()), ids=lambda asked: asked.key.name)
-async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
+async def test_a_request_succeeds_even_if_a_store_request_or_response_is_lost(
     cluster: EmbeddedCluster, asked: Asked, lost: list[bool]
 ) -> None:
     current = cluster.controller.store

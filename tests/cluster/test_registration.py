@@ -78,7 +78,7 @@ def broker(broker_id: int, port: int = 9092) -> BrokerInfo:
 
 
 @pytest.mark.parametrize("lost", [[True], [False], [False, True]])
-async def test_a_registration_with_a_lost_response_is_recognized(
+async def test_a_registration_succeeds_even_if_its_request_or_response_is_lost(
     tree: EmbeddedMetadataStore, lost: list[bool]
 ) -> None:
     session = LosesAnswers(tree.connect(), lost)

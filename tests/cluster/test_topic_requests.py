@@ -80,7 +80,7 @@ async def test_colliding_names_in_one_request_are_rejected(cluster: EmbeddedClus
 
 
 @pytest.mark.parametrize("settings_go", [True, False])
-async def test_settings_can_change_while_a_topic_is_created(
+async def test_a_topic_is_created_despite_a_concurrent_change_of_its_settings_node(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, settings_go: bool
 ) -> None:
     """This happens when the deletion of a topic with the same name completes at that moment."""

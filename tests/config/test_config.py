@@ -209,7 +209,7 @@ def test_flush_ms_falls_back_to_the_schedulers_interval() -> None:
     assert log_config(BrokerConfig(both), {}).flush_ms == 20
 
 
-def test_the_old_timestamp_setting_replaces_only_newer_settings_that_are_unset() -> None:
+def test_unset_timestamp_limits_fall_back_to_the_deprecated_setting() -> None:
     topic = log_config(
         BrokerConfig({}), {"message.timestamp.difference.max.ms": "50", "message.timestamp.after.max.ms": "9"}
     )
@@ -229,7 +229,7 @@ def test_invalid_topic_settings_are_rejected() -> None:
     check_topic_config(config, {"leader.replication.throttled.replicas": "0:1,1:2", "retention.ms": " 5 "})
 
 
-def test_dynamic_settings_override_static_ones_in_any_unit_and_can_be_removed() -> None:
+def test_dynamic_settings_override_static_settings_in_other_units_until_removed() -> None:
     config = BrokerConfig({"log.retention.ms": "5"})
     changed = config.set_dynamic(
         {"log.retention.hours": "1", "num.io.threads": "9"}, {"num.io.threads": "10"}
@@ -244,12 +244,12 @@ def test_dynamic_settings_override_static_ones_in_any_unit_and_can_be_removed() 
     assert log_config(config, {}).retention_ms == 5
 
 
-def test_unknown_names_are_collected_for_a_warning() -> None:
+def test_unknown_settings_are_collected_for_a_warning() -> None:
     config = BrokerConfig({"num.partition": "3", "listener.name.internal.ssl.keystore.location": "/x"})
     assert config.unknown == ("num.partition",)
 
 
-def test_settings_that_kafka_accepts_only_by_alter_configs_are_known_in_a_file() -> None:
+def test_kafkas_dynamic_only_settings_are_accepted_in_a_file() -> None:
     for name in dynamic_only_keys():
         config = BrokerConfig({name: "1000"})
         assert (config.unknown, config.without_effect, config.int(name)) == ((), [], 1000)

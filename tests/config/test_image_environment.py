@@ -87,7 +87,7 @@ def test_the_advertised_port_can_be_the_containers_or_the_hosts_port() -> None:
     }
 
 
-def test_listeners_in_a_file_replace_advertised_listeners_of_an_earlier_file(tmp_path: Path) -> None:
+def test_listeners_in_a_later_file_replace_advertised_listeners_in_an_earlier_file(tmp_path: Path) -> None:
     mounted = tmp_path / "server.properties"
     mounted.write_text("listeners=PLAINTEXT://:19092\n")
     config = load([str(OWN), str(mounted)], (), {})

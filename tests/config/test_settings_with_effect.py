@@ -31,12 +31,12 @@ def test_every_setting_with_an_effect_is_read_in_the_sources() -> None:
         assert f'"{name}"' in source, name
 
 
-def test_every_documented_kind_of_effect_occurs() -> None:
+def test_every_documented_kind_of_effect_applies_to_a_setting() -> None:
     keys = [*broker_keys().values(), *dynamic_only_keys().values(), *topic_keys().values()]
     assert {key.effect for key in keys} == {"works", "listener", "stored", "unneeded"}
 
 
-def test_compaction_settings_have_an_effect_but_remote_storage_settings_do_not() -> None:
+def test_compaction_settings_have_an_effect_and_remote_storage_settings_have_none() -> None:
     assert broker_setting_has_effect("log.cleanup.policy")
     assert broker_setting_has_effect("log.cleaner.threads")
     assert broker_setting_has_effect("log.retention.minutes")

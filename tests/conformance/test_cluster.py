@@ -160,7 +160,7 @@ def test_describe_topic_partitions_returns_kafkas_response(pair_41: Pair) -> Non
         )
 
 
-def test_versions_that_only_kafka_41_supports_get_kafkas_responses(pair_41: Pair) -> None:
+def test_requests_in_versions_that_only_kafka_41_supports_get_kafkas_responses(pair_41: Pair) -> None:
     topic = pair_41.topic(2)
     ids = pair_41.ids(topic)
     metadata = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}

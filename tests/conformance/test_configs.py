@@ -66,7 +66,7 @@ def test_invalid_resources_are_not_described(pair: Pair) -> None:
         pair.same(ApiKey.DESCRIBE_CONFIGS, describe(kind, "x"))
 
 
-def test_broker_configs_have_the_same_names_types_and_flags(pair: Pair) -> None:
+def test_broker_configs_have_the_same_names_types_and_flags_as_in_kafka(pair: Pair) -> None:
     """Each broker setting has the same name, type, sensitivity and read-only flag."""
     answers = pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(BROKER, "1", **EVERYTHING))
     ours, genuine = (
@@ -106,7 +106,7 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="no changes"),
     ],
 )
-def test_incremental_changes_have_the_same_responses_and_results_as_in_kafka(
+def test_incremental_changes_get_kafkas_responses_and_have_the_same_effect(
     pair: Pair, changes: list[tuple[int, str, str | None]]
 ) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
@@ -135,7 +135,7 @@ def test_dynamic_broker_settings_are_validated_as_in_apache_kafka(
 
 
 @pytest.mark.parametrize("value", ["*", "", "0:1", "0:1,1:2", "0:1:2", "x", "0", "0:x", "*,0:1", " 0:1"])
-def test_values_of_throttled_replicas_are_validated(pair: Pair, value: str) -> None:
+def test_values_of_the_throttled_replicas_setting_are_validated(pair: Pair, value: str) -> None:
     topic = pair.topic()
     pair.same(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,

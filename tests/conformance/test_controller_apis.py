@@ -7,7 +7,7 @@ from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
 
 
-def test_elections_that_are_not_needed_get_kafkas_errors(pair: Pair) -> None:
+def test_requests_for_unneeded_elections_get_kafkas_errors(pair: Pair) -> None:
     topic = pair.topic(2)
     partitions = [{"topic": topic, "partitions": [0, 1, 9]}, {"topic": pair.name(), "partitions": [0]}]
     for election_type in (0, 1):
@@ -16,7 +16,7 @@ def test_elections_that_are_not_needed_get_kafkas_errors(pair: Pair) -> None:
             pair.same(ApiKey.ELECT_LEADERS, request)
 
 
-def test_invalid_and_empty_reassignments_get_kafkas_errors(pair: Pair) -> None:
+def test_invalid_and_empty_reassignments_are_handled_as_in_kafka(pair: Pair) -> None:
     topic = pair.topic(1)
     for replicas in ([1], [7], [1, 7], [1, 1], [-1], [], None):
         for name, index in ((topic, 0), (topic, 9), (pair.name(), 0)):

@@ -80,7 +80,7 @@ def test_zstd_records_are_not_sent_to_clients_without_zstd(pair: Pair) -> None:
             assert codes == {packed: 76, plain: 0}
 
 
-def test_zstd_support_is_required_by_compression_type_rather_than_by_the_log(pair: Pair) -> None:
+def test_the_compression_type_setting_determines_whether_a_fetch_needs_zstd_support(pair: Pair) -> None:
     empty = pair.topic(configs={"compression.type": "zstd"})
     pair.same(ApiKey.FETCH, fetch_request(empty, 0), pair.versions(ApiKey.FETCH, 0, 12))
     pair.same(ApiKey.FETCH, fetch_request(empty, 5), pair.versions(ApiKey.FETCH, 0, 12))
@@ -213,7 +213,7 @@ def test_a_session_that_loses_its_last_partition_gets_an_empty_response(pair: Pa
     assert session.same([])["error_code"] == 70
 
 
-def test_a_fetch_overtaken_by_a_later_one_gets_kafkas_response(pair: Pair) -> None:
+def test_a_fetch_overtaken_by_a_later_fetch_of_its_session_gets_kafkas_error(pair: Pair) -> None:
     """A later fetch of the session comes from a different connection: the waiting fetch must not return data,
     because the client would not expect its epoch.
     """

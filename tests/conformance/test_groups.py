@@ -56,7 +56,7 @@ def test_offsets_are_committed_and_fetched_in_every_version(pair: Pair) -> None:
         pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
 
 
-def test_missing_offsets_get_kafkas_responses(pair: Pair) -> None:
+def test_requests_for_missing_offsets_get_kafkas_responses(pair: Pair) -> None:
     topic, group = pair.topic(), ready_group(pair)
     absent = pair.name("absent")
     for asked in ({topic: [0, 5]}, {absent: [0]}, {}):
@@ -83,7 +83,7 @@ def test_invalid_commits_are_rejected(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_COMMIT, nothing, versions)
 
 
-def test_unknown_groups_get_kafkas_errors(pair: Pair) -> None:
+def test_requests_for_unknown_groups_get_kafkas_responses(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group, ""]})
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group], "include_authorized_operations": True})
@@ -100,7 +100,7 @@ def test_unknown_groups_get_kafkas_errors(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_DELETE, removed)
 
 
-def test_an_empty_group_id_gets_kafkas_errors(pair: Pair) -> None:
+def test_requests_with_an_empty_group_id_get_kafkas_responses(pair: Pair) -> None:
     member = {"group_id": "", "generation_id": 1, "member_id": "nobody", "members": [{"member_id": "nobody"}]}
     ready_group(pair)
     pair.same(ApiKey.HEARTBEAT, {name: member[name] for name in ("group_id", "generation_id", "member_id")})
@@ -190,7 +190,7 @@ def _same_listing(pair: Pair, group: str) -> None:
                 assert found[0] == found[1], (version, request)
 
 
-def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_one(pair: Pair) -> None:
+def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_member(pair: Pair) -> None:
     """Rejoining with the same instance id replaces the member without a rebalance, and fences the old one."""
     group = ready_group(pair)
     instance = {"group_instance_id": "instance-1"}

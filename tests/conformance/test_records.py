@@ -279,7 +279,7 @@ def test_init_producer_id_returns_kafkas_response(pair: Pair) -> None:
     pair.same(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "", "transaction_timeout_ms": 60_000})
 
 
-def test_repeated_and_missing_sequences_get_kafkas_errors(pair: Pair) -> None:
+def test_repeated_and_skipped_sequences_are_handled_as_in_kafka(pair: Pair) -> None:
     """Repetitions return the original offset, gaps OUT_OF_ORDER_SEQUENCE_NUMBER (45), and an older epoch
     INVALID_PRODUCER_EPOCH (47).
     """

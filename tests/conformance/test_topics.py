@@ -73,7 +73,7 @@ def test_invalid_assignments_are_rejected(pair_41: Pair) -> None:
         pair_41.same(ApiKey.CREATE_TOPICS, create(wanted(pair_41.name()) | by_hand))
 
 
-def test_too_many_partitions_for_one_request_are_rejected(pair_41: Pair) -> None:
+def test_requests_for_too_many_partitions_are_rejected(pair_41: Pair) -> None:
     """10,001 partitions are rejected, even if they belong to several topics."""
     single = wanted(pair_41.name(), 10_001)
     several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
@@ -118,7 +118,7 @@ def test_an_existing_topic_is_reported_before_other_errors(pair: Pair) -> None:
         assert answer["topics"][0]["error_code"] == 36
 
 
-def test_several_topics_in_one_request_get_kafkas_responses(pair: Pair) -> None:
+def test_a_request_with_several_topics_gets_kafkas_response(pair: Pair) -> None:
     one, other = pair.name(), pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(one), wanted("a/b"), wanted(other, 0)), (5,))
     twice = pair.name()

@@ -169,11 +169,11 @@ def clients_before_4(pair: Pair) -> None:
     same_log(slow)
 
 
-def test_clients_before_kafka_4_write_the_same_records_to_the_transaction_log(pair: Pair) -> None:
+def test_pre_kafka_4_clients_write_the_same_records_to_the_transaction_log(pair: Pair) -> None:
     clients_before_4(pair)
 
 
-def test_clients_before_kafka_4_write_the_same_records_under_version_2(pair_2: Pair) -> None:
+def test_pre_kafka_4_clients_write_the_same_records_under_version_2(pair_2: Pair) -> None:
     clients_before_4(pair_2)
 
 
@@ -285,7 +285,7 @@ def test_an_abort_uses_the_last_epoch_in_version_2(pair_2: Pair, request: pytest
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_exhausting_the_epochs_of_clients_before_kafka_4_writes_the_same_records(pair: Pair) -> None:
+def test_exhausting_the_epochs_of_pre_kafka_4_clients_writes_the_same_records(pair: Pair) -> None:
     topic = pair.topic(2)
     one = at_last_epoch(pair)
     one.add(topic, [0])

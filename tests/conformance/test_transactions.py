@@ -221,7 +221,7 @@ def test_list_transactions_applies_filters_as_in_kafka(pair: Pair) -> None:
         assert shown[0] == shown[1], filters
 
 
-def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
+def test_the_transaction_version_feature_is_advertised_as_in_kafka_41(
     start_broker: StartBroker, genuine_41_address: str
 ) -> None:
     broker = start_broker({"kafka.compat.transaction.version": "2"})

@@ -40,7 +40,7 @@ def test_a_slow_disk_delays_acknowledgements(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"1", b"2"]
 
 
-def test_a_failed_disk_stops_its_broker_and_the_others_take_over() -> None:
+def test_a_failed_disk_stops_its_broker_and_other_brokers_take_over() -> None:
     with KafkaCluster(3, {"log.flush.interval.messages": 1}) as cluster:
         cluster.create_topic("t", 3, config={"min.insync.replicas": 2})
         produce(cluster, "t", 30)

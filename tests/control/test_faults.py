@@ -90,7 +90,7 @@ def test_responses_behind_a_delayed_one_keep_their_order(broker: KafkaBroker) ->
     connection.close()
 
 
-def test_skip_and_probability_select_the_same_requests_for_a_seed(broker: KafkaBroker) -> None:
+def test_skip_count_and_a_seeded_probability_select_requests_reproducibly(broker: KafkaBroker) -> None:
     def pattern(**how: object) -> list[int]:
         with broker.control.fault(api="ListGroups", error="COORDINATOR_NOT_AVAILABLE", **how):
             connection = Connection(broker.bootstrap_servers)
@@ -174,7 +174,7 @@ def test_invalid_faults_are_rejected(broker: KafkaBroker, how: dict[str, Any], s
     assert said in str(failed.value)
 
 
-def test_waiting_for_a_fault_that_never_applied_reports_its_hits(broker: KafkaBroker) -> None:
+def test_a_timeout_while_waiting_for_a_fault_reports_the_number_of_hits(broker: KafkaBroker) -> None:
     fault = broker.control.fault(api="Produce", drop=True)
     with pytest.raises(ControlFailed, match="was hit by 0 requests, not 1, within 100 ms"):
         fault.await_hits(timeout_s=0.1)

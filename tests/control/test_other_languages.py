@@ -115,7 +115,7 @@ def test_go_and_node_programs_inject_request_faults(asking: Asking) -> None:
     assert asking("GET", "/faults") == []
 
 
-def test_go_and_node_programs_fill_and_slow_disks(asking: Asking) -> None:
+def test_go_and_node_programs_fill_and_slow_down_disks(asking: Asking) -> None:
     assert {disk["broker"] for disk in asking("POST", "/disks", full=True) if disk["full"]} == set(EVERY)
     assert asking.produced() == ["_MSG_TIMED_OUT"]
     asking("DELETE", "/disks")

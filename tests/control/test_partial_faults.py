@@ -28,7 +28,7 @@ def codes(answer: Plain, topics: str, partitions: str, index: str) -> dict[tuple
     }
 
 
-def test_a_fault_in_one_partition_does_not_affect_the_others(broker: KafkaBroker) -> None:
+def test_a_fault_in_one_partition_does_not_affect_other_partitions(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3)
     failed: dict[int, str | None] = {}
     client = producer(broker, **{"linger.ms": 100})
@@ -222,7 +222,7 @@ def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBrok
     client.close()
 
 
-def test_a_later_rule_applies_when_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
+def test_a_later_rule_applies_after_a_corrupting_rule_has_reached_its_limit(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     good = fetched(broker, "t")

@@ -45,7 +45,7 @@ def transact(broker: KafkaBroker) -> None:
             client.abort_transaction(20)
 
 
-def test_recorded_requests_contain_their_fields(broker: KafkaBroker) -> None:
+def test_a_recording_contains_the_fields_of_requests_and_responses(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     with broker.control.record() as recorded:

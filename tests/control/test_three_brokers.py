@@ -73,7 +73,7 @@ def test_an_open_transaction_is_aborted_only_in_the_fork(broker: KafkaCluster) -
     assert [value for _, _, _, value, _ in held(broker, "t")] == [b"open"]
 
 
-def test_a_fork_is_rejected_as_on_a_standalone_broker(broker: KafkaCluster) -> None:
+def test_invalid_forks_are_rejected_as_on_a_standalone_broker(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")

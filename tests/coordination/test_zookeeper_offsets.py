@@ -36,7 +36,7 @@ async def test_a_committed_offset_is_stored_as_text_in_a_node(
 
 
 @pytest.mark.parametrize("group", ["", ".", "..", "/g", "g/", "a//b", "a\x00b", "😀"])
-async def test_names_that_cannot_be_paths_are_rejected(
+async def test_group_ids_that_cannot_be_node_paths_are_rejected(
     stores: Stores, metadata: MetadataCache, group: str
 ) -> None:
     offsets = ZooKeeperOffsets(await stores.connect(), metadata, 10)

@@ -234,7 +234,7 @@ def test_all_deadlines_share_one_timer() -> None:
     assert scheduler.pending == 0
 
 
-def test_a_failing_callback_does_not_stop_the_others() -> None:
+def test_a_failing_callback_does_not_stop_other_callbacks() -> None:
     scheduler = ManualScheduler()
     timers = Timers(scheduler)
     called: list[str] = []

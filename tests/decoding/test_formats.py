@@ -80,7 +80,7 @@ def test_a_large_value_is_truncated() -> None:
 
 
 @given(st.binary(max_size=200) | st.none(), st.sampled_from(FORMATS))
-def test_random_bytes_are_shown(content: bytes | None, asked: str) -> None:
+def test_any_bytes_can_be_shown_in_any_format(content: bytes | None, asked: str) -> None:
     found = decoded(content, asked, {})
     assert (found.text is None) == (content is None)
     json.dumps(found)
@@ -114,7 +114,9 @@ def test_json_is_indented_without_changing_its_content(value: object) -> None:
         ("1.5", "double", struct.pack(">d", 1.5)),
     ],
 )
-def test_input_is_converted_to_bytes(text: str, form: str, content: bytes) -> None:
+def test_entered_text_is_converted_to_bytes_in_the_chosen_format(
+    text: str, form: str, content: bytes
+) -> None:
     assert bytes_of(text, form) == content
 
 

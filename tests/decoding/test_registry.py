@@ -285,7 +285,7 @@ async def test_credentials_are_sent_to_a_registry_that_requires_authentication(
     assert (await shown(served.registry("alice:secret"), framed(1, b"\x00")))[0] == "avro"
 
 
-async def test_a_registry_that_is_down_does_not_fail_the_web_console() -> None:
+async def test_an_unreachable_registry_is_reported_and_not_queried_again_immediately() -> None:
     with SchemaRegistry().serve() as served:
         url = served.url
     now_s = 0.0

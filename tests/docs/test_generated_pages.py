@@ -40,7 +40,7 @@ def test_each_setting_without_effect_is_explained() -> None:
     assert [why for why in WHY_STORED if not any(name.startswith(why) for name in stored)] == []
 
 
-def test_tests_named_for_a_kip_exist() -> None:
+def test_every_test_listed_for_a_kip_exists() -> None:
     assert [kip for kip in KIPS if kip.shown_by and not (PROJECT / "tests" / kip.shown_by).is_file()] == []
     assert [kip.number for kip in KIPS] == sorted({kip.number for kip in KIPS})
     assert {kip.number for kip in KIPS if not is_here(kip)} >= {405, 500, 848, 932}

@@ -128,7 +128,7 @@ def test_unknown_partitions_are_rejected_individually() -> None:
     ]
 
 
-def test_waiting_members_get_not_coordinator_when_the_shard_moves() -> None:
+def test_waiting_members_get_a_not_coordinator_error_when_the_shard_moves() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "g")
     answers: list[Any] = []
@@ -160,7 +160,7 @@ def test_a_group_continues_after_its_shard_has_moved() -> None:
     assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_requests_during_loading_get_coordinator_load_in_progress() -> None:
+def test_requests_during_loading_get_a_coordinator_load_in_progress_error() -> None:
     log = MemoryLog(shard_count=1)
     for number in range(5_000):
         log.append(0, [encode_record(OffsetRecord("g", "topic", number % 10, position(number)))])

@@ -15,5 +15,5 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("groups"), ids=lambda path: path.stem)
-def test_a_group_reacts_to_requests_as_its_transcript_describes(path: Path) -> None:
+def test_a_group_reacts_to_requests_as_each_transcript_describes(path: Path) -> None:
     check_transcript(path, Player().play)

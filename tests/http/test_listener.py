@@ -88,7 +88,7 @@ def test_requests_from_other_sites_are_rejected(served: tuple[KafkaCompatBroker,
     assert ask(port, "GET", PATH, None, Host="rebound.example")[0] == 403
 
 
-def test_a_client_of_another_protocol_does_not_affect_the_broker(
+def test_a_client_with_a_different_protocol_does_not_affect_the_broker(
     served: tuple[KafkaCompatBroker, int],
 ) -> None:
     broker, port = served

@@ -28,7 +28,7 @@ ROUTES = [
 ]
 
 
-def test_the_document_describes_paths_parameters_and_bodies() -> None:
+def test_the_openapi_document_describes_paths_parameters_and_bodies() -> None:
     found = document(ROUTES, "http://127.0.0.1:1")
     assert found["openapi"] == "3.1.0"
     (path,) = found["paths"]

@@ -54,7 +54,7 @@ def container(service: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["image.md", "testing.md"])
-def test_the_commands_on_the_page_succeed(page: str) -> None:
+def test_the_commands_on_each_page_succeed(page: str) -> None:
     scripts = blocks(page, "bash")
     assert scripts
     try:
@@ -64,7 +64,7 @@ def test_the_commands_on_the_page_succeed(page: str) -> None:
         subprocess.run(["docker", "rm", "--force", "--volumes", "kafka", "seen"], capture_output=True)
 
 
-def test_the_compose_file_on_the_page_creates_its_topic(tmp_path: Path, compose: list[str]) -> None:
+def test_the_compose_file_on_the_image_page_creates_its_topic(tmp_path: Path, compose: list[str]) -> None:
     (file,) = blocks("image.md", "yaml")
     (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
     try:

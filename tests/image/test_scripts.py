@@ -190,7 +190,7 @@ def test_a_mounted_settings_file_overrides_the_images_file(root: Root) -> None:
     assert called(health) == f"health --env {own} {mounted}"
 
 
-def test_a_server_is_started_with_a_file_and_overrides(root: Root) -> None:
+def test_the_start_script_passes_on_the_settings_file_and_overrides(root: Root) -> None:
     given = root.folder / "given.properties"
     given.touch()
     start = f"{root.folder}/opt/kafka/bin/kafka-server-start.sh"

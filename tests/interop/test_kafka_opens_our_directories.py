@@ -121,7 +121,7 @@ def _copy_node(tree: EmbeddedMetadataStore, client: KazooClient, root: str, path
         _copy_node(tree, client, root, f"{path}/{name}")
 
 
-def test_apache_kafka_serves_every_record_offset_id_and_commit(handover: Handover) -> None:
+def test_apache_kafka_serves_our_records_offsets_topic_ids_and_committed_offsets(handover: Handover) -> None:
     assert sum(map(len, handover.contents.records.values())) > 1500
     assert differences(handover.contents, _read(handover.genuine.address)) == []
 

@@ -52,7 +52,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_records_offsets_ids_and_commits_match_apache_kafkas(
+def test_records_offsets_topic_ids_and_committed_offsets_match_apache_kafkas(
     found: Contents, genuine_folders: GenuineFolders
 ) -> None:
     theirs = genuine_folders.contents

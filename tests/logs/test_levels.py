@@ -27,7 +27,7 @@ def levels(broker: KafkaCompatBroker) -> dict[str, str]:
     return dict(line.split()[0].split("=") for line in shown.splitlines() if line.startswith("  "))
 
 
-def test_only_warnings_are_logged_by_default(start_broker: StartBroker) -> None:
+def test_messages_below_warn_are_not_logged_by_default(start_broker: StartBroker) -> None:
     broker = start_broker()
     make_topic(broker, "orders")
     found = levels(broker)

@@ -133,7 +133,7 @@ def test_a_subscribers_own_change_is_published_as_the_next_metadata_version(cach
     assert [(each.version, each.created[0].name) for each in seen.deltas] == [(1, "first"), (2, "second")]
 
 
-def test_a_failing_subscriber_does_not_prevent_others_from_receiving_the_delta(
+def test_a_failing_subscriber_does_not_prevent_other_subscribers_from_receiving_the_delta(
     cache: MetadataCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: MetadataDelta) -> None:

@@ -31,7 +31,7 @@ def test_healthy_brokers_are_ready(kind: type[KafkaBroker]) -> None:
         assert get_json(broker.control.url, "/ready") == (200, {"ready": True})
 
 
-def test_health_and_metrics_are_served_to_head_requests() -> None:
+def test_health_and_metrics_paths_accept_head_requests() -> None:
     with KafkaBroker() as broker:
         connection = HTTPConnection(broker.control.url.removeprefix("http://"), timeout=20)
         for path in ("/live", "/ready", "/metrics", "/public_metrics"):

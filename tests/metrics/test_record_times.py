@@ -50,7 +50,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(Harness(tmp_path).log(), monkeypatch)
 
 
-def test_the_timestamp_of_an_offset_is_read_only_once_while_it_is_in_use(watched: Watched) -> None:
+def test_the_timestamp_of_an_offset_is_cached_while_scrapes_use_it(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[START_MS, START_MS + 1, START_MS + 2]))
     assert [watched.lag_ms(0) for _ in range(3)] == [60_000] * 3
     assert watched.reads == [0]
@@ -85,7 +85,7 @@ def test_timestamps_are_read_again_after_a_truncation(watched: Watched) -> None:
     assert watched.lag_ms(1) == 59_993
 
 
-def test_lag_is_zero_for_a_future_timestamp_and_unknown_for_a_missing_one(watched: Watched) -> None:
+def test_lag_is_zero_for_a_future_timestamp_and_unknown_for_a_missing_timestamp(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[NOW_MS + 1_000]))
     assert watched.lag_ms(0) == 0
     append(watched.log, batch(timestamps=[-1]))

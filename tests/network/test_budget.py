@@ -105,7 +105,7 @@ def answer_budget(full: list[str]) -> tuple[AnswerBudget, list[Callable[[], None
     return AnswerBudget(100, soon.append, lambda: full.append("full")), soon
 
 
-def test_clients_that_read_their_responses_are_served_while_others_do_not() -> None:
+def test_clients_with_unread_responses_do_not_block_other_clients() -> None:
     budget, soon = answer_budget([])
     reader, sleeper = Client(0), Client(150)
     assert budget.may_answer(sleeper)

@@ -111,7 +111,7 @@ async def test_requests_behind_a_serial_request_wait_for_its_completion() -> Non
 
 
 @pytest.mark.parametrize("use_sendfile", [True, False])
-async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
+async def test_file_slices_and_bytes_never_interleave_even_for_a_slow_reader(
     tmp_path: Path, use_sendfile: bool
 ) -> None:
     slices = Slices(tmp_path)

@@ -192,7 +192,7 @@ def test_decompression_bombs_in_one_produce_request_do_not_delay_other_clients(
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-def test_a_large_irregular_batch_does_not_delay_other_clients(
+def test_a_large_batch_of_irregular_records_does_not_delay_other_clients(
     connection: Connection, bystander: Bystander
 ) -> None:
     create(connection, "irregular", 1)

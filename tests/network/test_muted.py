@@ -47,7 +47,7 @@ async def test_requests_wait_until_the_connection_is_unmuted() -> None:
         writer.close()
 
 
-async def test_the_longer_mute_applies() -> None:
+async def test_the_longest_of_several_mutes_applies() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         connection.respond([frame(bytes(body))])
         if bytes(body) == b"one":
@@ -74,7 +74,7 @@ async def test_a_disconnection_during_a_mute_is_detected_immediately() -> None:
         await until(lambda: not server.connections)
 
 
-async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
+async def test_a_large_request_waits_in_the_kernel_while_its_connection_is_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):
@@ -91,7 +91,7 @@ async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
         writer.close()
 
 
-async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
+async def test_reading_of_a_partial_frame_stops_while_its_connection_is_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):

@@ -40,7 +40,7 @@ OF_THE_CONTROLLER = (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELE
     WITHOUT_A_STORE,
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_a_lost_metadata_store_session_returns_an_error_response(
+async def test_requests_get_an_error_response_after_the_metadata_store_session_is_lost(
     tmp_path: Path, api_key: ApiKey, version: int, request_: Plain, answers: str
 ) -> None:
     async with serving(tmp_path) as (broker, connection):
@@ -52,7 +52,7 @@ async def test_a_lost_metadata_store_session_returns_an_error_response(
         assert await lives(connection)
 
 
-async def test_a_missing_metadata_journal_returns_an_error_response(
+async def test_requests_get_an_error_response_if_the_metadata_journal_is_unwritable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: object, lines: bytes) -> None:
@@ -67,7 +67,7 @@ async def test_a_missing_metadata_journal_returns_an_error_response(
         assert await lives(connection)
 
 
-async def test_an_error_in_one_topic_does_not_fail_the_others(
+async def test_an_error_for_one_topic_does_not_affect_other_topics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as (broker, connection):

@@ -60,7 +60,7 @@ def test_invalid_headers_are_rejected(given: str) -> None:
     assert "secr" not in str(raised.value)
 
 
-def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_otlp_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "has_otlp", lambda: False)
     with pytest.raises(StartupError) as raised:
         otlp_settings(_of("http://h/x?key=secret"))

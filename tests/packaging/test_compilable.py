@@ -90,7 +90,7 @@ def _dying_at_once(source: str) -> Iterator[str]:
                     yield f"line {node.lineno}: {function.name}"
 
 
-def test_assignments_never_close_the_previous_file() -> None:
+def test_assigning_an_attribute_never_closes_a_file() -> None:
     """Compiled assignments release the old value before storing the new one. Closing a file releases the GIL,
     and another thread could then read from the closed file.
     """
@@ -126,7 +126,7 @@ def _caught_twice(source: str) -> Iterator[str]:
                         yield f"line {handler.lineno}: {handler.name}"
 
 
-def test_each_exception_has_a_unique_name() -> None:
+def test_except_clauses_of_a_function_bind_different_names() -> None:
     """mypyc 2.4.1 gives the name the type of the first clause, and rejects the exceptions of the second."""
     twice = "def f():\n    try: g()\n    except A as e: h(e)\n    except B as e: h(e)"
     assert list(_caught_twice(twice)) == ["line 4: e"]

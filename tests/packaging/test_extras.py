@@ -130,7 +130,7 @@ def test_flights(kafka):
 """
 
 
-def test_a_test_of_five_lines_needs_only_a_client_and_pytest(wheel: Path, tmp_path: Path) -> None:
+def test_a_five_line_test_needs_only_a_client_and_pytest(wheel: Path, tmp_path: Path) -> None:
     requirements = (f"kafka-compat @ file://{wheel}", "pytest", "confluent-kafka")
     installed = Installed(tmp_path / "venv", *requirements)
     (tmp_path / "test_flights.py").write_text(_FIVE_LINES)

@@ -23,7 +23,7 @@ def test_setup_cfg_lists_every_package() -> None:
     assert sorted(listed) == sorted({".".join(folder.parts) for folder in folders})
 
 
-def test_a_fresh_checkout_runs_without_links_and_installation(tmp_path: Path) -> None:
+def test_a_fresh_checkout_runs_without_symbolic_links_or_installation(tmp_path: Path) -> None:
     """The checkout is as after `git clone`: libraries are available, but kafka-compat is not installed."""
     for name in ("kafka_compat", "storage", "coordination"):
         shutil.copytree(

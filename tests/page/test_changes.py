@@ -95,7 +95,7 @@ def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: As
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_the_console_assigns_keys_to_the_same_partitions_as_clients_do(
+def test_the_console_assigns_keys_to_the_same_partitions_as_clients(
     broker: KafkaBroker, page: Asked, name: str
 ) -> None:
     broker.create_topic(name, 7)
@@ -137,7 +137,9 @@ def test_invalid_records_are_rejected_with_a_reason(
     assert records(broker, "small") == []
 
 
-def test_records_are_validated_by_the_topics_settings(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_records_are_validated_against_the_topics_settings(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name, config={"cleanup.policy": "compact"})
     status, told = page.try_act("produce", name=name, value="no key")
     assert status == 409 and "INVALID_RECORD" in told["detail"] and "compacted" in told["detail"].lower()

@@ -108,9 +108,7 @@ def test_records_are_found_by_timestamp_and_offset(broker: KafkaBroker, page: As
     assert keys(found) == ["6", "7", "8", "9"]
 
 
-def test_a_search_has_more_results_while_it_has_a_cursor(
-    broker: KafkaBroker, page: Asked, topic: str
-) -> None:
+def test_a_search_with_more_results_returns_a_cursor(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic)
     client = producer(broker)
     for number in range(2):
@@ -180,7 +178,7 @@ def test_remaining_records_of_a_compacted_topic_are_listed(
     assert first["older_offset"] is None and first["newer_offset"] == offsets[1]
 
 
-def test_contents_are_shown_in_their_format(
+def test_values_and_headers_are_shown_in_the_detected_or_requested_format(
     broker: KafkaBroker, page: Asked, topic: str, registry: SchemaRegistry
 ) -> None:
     registry.add(9, NODE)

@@ -184,7 +184,7 @@ def test_sequence_numbers_in_a_header_reveal_losses_and_duplicates(
     ]
 
 
-def test_times_before_1970_and_nulls_are_counted_in_their_buckets(spark: Any) -> None:
+def test_rows_with_nulls_or_times_before_1970_are_counted_in_the_correct_buckets(spark: Any) -> None:
     rows = spark.sql(
         "SELECT CAST(null AS binary) key, CAST(v AS binary) value, 0 partition, timestamp_millis(t) timestamp"
         " FROM VALUES (null, -1L), ('', -3600000L), ('', 0L), (null, 3599999L) AS r(v, t)"

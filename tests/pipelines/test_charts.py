@@ -75,7 +75,7 @@ def test_each_axis_in_the_report_is_labeled_with_its_unit(report: LogReport) -> 
     assert "," in counts[-1]
 
 
-def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> None:
+def test_the_space_chart_shows_the_data_that_retention_will_delete(report: LogReport) -> None:
     """The bar of the records due for deletion starts at the end of the other bar, and is hatched for black
     and white print.
     """
@@ -86,7 +86,7 @@ def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> 
     assert {bar.get_hatch() for bar in bars["stays"]} == {None}
 
 
-def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
+def test_equal_quantiles_remain_distinguishable(report: LogReport) -> None:
     """Equal quantiles remain distinguishable: each is drawn at a different height and with a different
     marker.
     """
@@ -101,7 +101,7 @@ def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
         assert sorted(round(line.get_ydata()[row]) for line in marks.values()) == [row] * 3
 
 
-def test_the_mean_of_a_topic_reveals_its_skew(report: LogReport) -> None:
+def test_the_partition_chart_marks_the_mean_of_the_topic(report: LogReport) -> None:
     axes = drawn(report)["Records by partition"]
     (marks,) = axes.collections
     assert [tuple(place) for place in marks.get_offsets()] == [(2000, 1), (2000, 2)]
@@ -272,7 +272,7 @@ def test_identical_tiers_are_drawn_without_a_subplot_of_differences() -> None:
     assert len(fields({"sent": tier(3), "held": tier(3)})[1]) == 2
 
 
-def test_an_outlying_timestamp_does_not_hide_the_others() -> None:
+def test_an_outlying_timestamp_does_not_hide_other_timestamps() -> None:
     """An outlier is outside of the chart, and the axis label says so. Two clusters of times are both
     shown.
     """

@@ -247,7 +247,7 @@ def test_a_message_is_printed_while_waiting_for_a_slow_broker(
     assert capsys.readouterr().err == f"{address} has not responded yet; waiting up to 1.2 s.\n"
 
 
-def test_settings_of_both_clients_are_translated(place: Place) -> None:
+def test_settings_are_translated_between_java_and_librdkafka_clients(place: Place) -> None:
     """Java client settings are translated to librdkafka settings and back."""
     java = {**_java(place, "bob"), "ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
     java["security.protocol"] = "SASL_SSL"

@@ -132,7 +132,7 @@ def test_a_record_rejected_by_the_target_fails_the_job(kafka: Cluster) -> None:
     group.close()
 
 
-def test_a_batch_without_a_committed_position_is_not_copied(kafka: Cluster) -> None:
+def test_a_batch_is_not_copied_if_the_group_has_no_committed_offset(kafka: Cluster) -> None:
     """After the group's offsets have expired, for example, the job cannot determine which records are already
     copied.
     """

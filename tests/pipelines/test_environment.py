@@ -123,7 +123,7 @@ def test_a_missing_python_package_is_reported(
         ("java.lang.OutOfMemoryError: Java heap space", True),
     ],
 )
-def test_sparks_output_is_kept_if_it_contains_more_than_known_messages(
+def test_sparks_output_is_kept_if_it_contains_unknown_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_kept: bool
 ) -> None:
     file = tmp_path / "spark.log"

@@ -62,7 +62,7 @@ def test_spark_is_no_slower_than_on_apache_kafka(
 
 
 @pytest.mark.timeout(1800)
-def test_three_million_records_are_archived_within_three_gigabytes(
+def test_three_million_records_are_archived_with_less_than_3_gib_of_memory(
     kafka: Cluster, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """The records have 100 bytes. Memory is the sum for Spark's JVM, Python and its workers."""

@@ -31,7 +31,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         yield command
 
 
-def test_each_broker_has_a_process_a_port_and_a_directory(three: Command) -> None:
+def test_each_broker_has_its_own_process_port_and_directory(three: Command) -> None:
     assert three.ports == {1: three.port, 2: three.port + 1, 3: three.port + 2}
     addresses = ",".join(f"127.0.0.1:{three.port + index}" for index in range(3))
     assert f"3 processes ready: {addresses}\n" in three.said
@@ -128,7 +128,7 @@ def test_a_ready_broker_knows_all_topics(tmp_path: Path) -> None:
                 assert [(item["name"], len(item["partitions"])) for item in answer["topics"]] == [(TOPIC, 3)]
 
 
-def test_sigterm_is_handled_at_any_moment_of_startup(tmp_path: Path) -> None:
+def test_sigterm_is_handled_at_any_moment_during_startup(tmp_path: Path) -> None:
     command = Command(tmp_path)
     chance = random.Random(4)
     for _ in range(campaign.rounds(8, 60)):
@@ -146,7 +146,7 @@ def _handles_sigterm(pid: int) -> bool:
     return bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def test_a_directory_can_be_used_by_brokers_and_processes_in_turn(tmp_path: Path) -> None:
+def test_single_process_and_multi_process_clusters_can_use_a_directory_in_turn(tmp_path: Path) -> None:
     first = Command(tmp_path, option="--brokers")
     with first:
         create_topic(first)

@@ -216,7 +216,7 @@ def test_a_producer_with_acks_0_reaches_but_never_exceeds_its_quota(broker: Kafk
 
 
 @campaign_only
-def test_a_throttled_client_does_not_slow_down_others(broker: KafkaCompatBroker) -> None:
+def test_a_throttled_client_does_not_slow_down_other_clients(broker: KafkaCompatBroker) -> None:
     """The p99 latency of a bystander is compared with and without a producer that is throttled."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
@@ -253,7 +253,7 @@ LEVELS: list[Who] = [
 @campaign_only
 @pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
 @pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_a_quota_at_each_level_overrides_the_less_specific_ones(
+def test_a_quota_at_each_level_overrides_less_specific_quotas(
     start_broker: StartBroker, level: int, kind: str
 ) -> None:
     broker = start_broker(WINDOWS)

@@ -84,7 +84,9 @@ def _leave(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "the caller disconnected"])
-async def test_a_completed_reader_is_never_woken(room: Room, end: Callable[[Reader], None]) -> None:
+async def test_a_reader_is_never_woken_after_its_read_has_ended(
+    room: Room, end: Callable[[Reader], None]
+) -> None:
     reader = Reader(room, 1, max_wait_ms=1)
     assert reader.waiting == {reader.read}
     end(reader)

@@ -65,7 +65,7 @@ def cut_off(cluster: EmbeddedCluster, topic: str = "t") -> int:
     return follower
 
 
-async def test_the_response_waits_until_all_followers_have_advanced_their_log_start(
+async def test_the_response_waits_until_all_followers_have_advanced_their_log_start_offsets(
     cluster: EmbeddedCluster,
 ) -> None:
     result = await delete(cluster, 3)

@@ -66,5 +66,5 @@ def test_a_fetch_is_retried_soon_if_the_leader_has_not_yet_learned_of_its_electi
     assert waits_ms(partition, code, 5) == [20, 40, 80, 100, 100]
 
 
-def test_other_errors_are_retried_after_the_configured_backoff(partition: Partition) -> None:
+def test_a_fetch_is_retried_after_the_configured_backoff_for_other_errors(partition: Partition) -> None:
     assert waits_ms(partition, ErrorCode.UNKNOWN_SERVER_ERROR, 2) == [100, 100]

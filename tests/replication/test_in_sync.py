@@ -232,7 +232,7 @@ def test_a_leader_change_with_an_older_partition_epoch_is_ignored(leader: Leader
     assert leader.partition.leader_epoch == 5
 
 
-def test_below_min_insync_replicas_acks_all_requests_are_rejected_without_a_commit(leader: Leader) -> None:
+def test_acks_all_requests_below_min_insync_replicas_are_rejected_and_not_committed(leader: Leader) -> None:
     leader.partition.min_insync_replicas = 2
     leader.shrink_to_leader()
     with pytest.raises(KafkaError) as refused:

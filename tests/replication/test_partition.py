@@ -25,7 +25,7 @@ def make_room(tmp_path: Path) -> Iterator[Callable[[LogConfig], Room]]:
         room.log_dirs.close()
 
 
-def test_readers_are_woken_once_after_the_responses_to_a_group_of_appends(
+def test_readers_are_woken_once_after_the_responses_to_several_appends(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig())

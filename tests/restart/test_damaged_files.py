@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
     broker.stop()
 
 
-def test_a_topic_missing_from_the_journal_is_adopted_from_its_directory(broker: KafkaCompatBroker) -> None:
+def test_a_topic_missing_from_the_journal_is_restored_from_its_directory(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     assert asking.create("first")[0] == NONE
     assert asking.create("lost")[0] == NONE
@@ -73,7 +73,7 @@ def test_a_topic_without_partition_states_gets_new_leaders(broker: KafkaCompatBr
     assert "Adopted" not in broker.log.read_text()
 
 
-def test_a_directory_without_a_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:
+def test_the_directory_of_an_unknown_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     assert asking.create("t")[0] == NONE
     assert asking.produce("t") == NONE

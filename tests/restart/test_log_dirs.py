@@ -111,7 +111,7 @@ def test_partitions_are_spread_over_the_directories_and_found_after_a_restart(
             assert values_of(connection, "t", partition) == [b"in %d" % partition]
 
 
-def test_a_directory_that_fails_at_startup_does_not_affect_the_others(
+def test_a_directory_that_fails_at_startup_does_not_affect_other_directories(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several
@@ -136,7 +136,7 @@ def test_a_directory_that_fails_at_startup_does_not_affect_the_others(
             assert values_of(connection, "t", partition)[0] == b"in %d" % partition
 
 
-def test_a_directory_that_fails_under_load_does_not_affect_the_others(
+def test_a_directory_that_fails_under_load_does_not_affect_other_directories(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several

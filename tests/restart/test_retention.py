@@ -67,7 +67,7 @@ def test_old_segments_are_deleted_by_time(tidy_broker: KafkaCompatBroker) -> Non
         _check_readers(connection, start, 20)
 
 
-def test_all_records_of_an_old_topic_are_deleted_and_its_offsets_are_kept(
+def test_offsets_continue_after_retention_deletes_all_records_of_a_topic(
     tidy_broker: KafkaCompatBroker,
 ) -> None:
     long_ago_ms = int(time.time() * 1000) - 3 * DAY_MS

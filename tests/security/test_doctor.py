@@ -59,7 +59,7 @@ def test_a_working_client_is_reported_as_working(
     assert ours.addresses["SAFE"] in findings[6]["text"]
 
 
-def test_a_client_with_a_certificate_is_diagnosed(
+def test_a_working_client_with_a_certificate_is_reported_as_working(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     own = ours.authority.sign("somebody")
@@ -148,7 +148,7 @@ def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
     assert advised in findings[-1]["remedy"]
 
 
-def test_the_suggested_protocol_keeps_the_given_login(
+def test_the_suggested_protocol_keeps_sasl_for_a_client_with_a_login(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     everything = {
@@ -183,7 +183,7 @@ def test_a_host_name_missing_from_the_certificate_is_reported(
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap"])
-def test_the_address_can_be_given_with_the_flag_of_other_commands(tmp_path: Path, flag: str) -> None:
+def test_the_address_can_be_given_with_either_bootstrap_flag(tmp_path: Path, flag: str) -> None:
     address = f"127.0.0.1:{free_port()}"
     _, (*_, last) = _examined(tmp_path, {}, flag, address)
     assert last["address"] == address

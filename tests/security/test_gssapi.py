@@ -214,7 +214,7 @@ def test_invalid_tokens_are_rejected(world: _World, rubbish: bytes) -> None:
         wire.frame(b"\x60\x82" + rubbish)
 
 
-def test_javas_console_clients_are_served(world: _World, tmp_path: Path) -> None:
+def test_kafkas_console_clients_are_served(world: _World, tmp_path: Path) -> None:
     address = f"localhost:{world.places[0].port}"
     file = tmp_path / "client.properties"
     file.write_text(

@@ -251,7 +251,7 @@ def test_a_rule_that_takes_exponential_time_is_reported(caplog: pytest.LogCaptur
     assert "Rule RULE:^(a+)+$/b/ in ssl.principal.mapping.rules has nested quantifiers" in caplog.text
 
 
-def test_line_terminators_are_those_of_java() -> None:
+def test_a_dot_does_not_match_javas_line_terminators() -> None:
     for end in "\n\r\x85\u2028\u2029":
         assert not compile_java("a.b").fullmatch(f"a{end}b")
         assert compile_java("(?s)a.b").fullmatch(f"a{end}b")

@@ -220,7 +220,7 @@ def test_another_user_can_do_only_what_an_acl_allows(provisioned: Provisioned) -
     produced(alice, "allowed", b"3")
 
 
-def test_users_and_changes_survive_a_crash(ours: Provisioned) -> None:
+def test_users_acls_and_password_changes_survive_a_crash(ours: Provisioned) -> None:
     admin, alice = ours.librdkafka(), ours.librdkafka("alice")
     produced(admin, "crash", b"0")
     allow(admin, "alice", "crash")

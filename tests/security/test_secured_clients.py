@@ -197,7 +197,9 @@ def test_a_client_without_permission_gets_kafkas_errors(
 
 
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] not in ("SSL", "GSSAPI")])
-def test_a_wrong_password_gets_kafkas_error(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+def test_a_client_with_a_wrong_password_gets_kafkas_error(
+    lanes: Callable[..., list[Lane]], name: str, way: str
+) -> None:
     if (name, way) not in IMPOSTORS and not campaign.enabled():
         pytest.skip("in campaigns")
     with ThreadPoolExecutor(2) as both:

@@ -293,7 +293,7 @@ def test_a_broken_file_does_not_affect_the_running_listener(files: Files) -> Non
     shake_hands(old.server, old.client)
 
 
-def test_brokers_can_change_to_a_new_authority_only_by_trusting_both(files: Files) -> None:
+def test_brokers_can_change_to_a_new_authority_only_if_they_trust_both_authorities(files: Files) -> None:
     following = Authority("Next")
     files.write(authority().issue())
     old = TlsContext(files.settings(), between_brokers=True)

@@ -31,7 +31,7 @@ def test_by_default_a_client_trusts_the_systems_authorities() -> None:
     assert found.principal_mapping_rules == "DEFAULT"
 
 
-def test_listener_settings_override_the_general_ones() -> None:
+def test_listener_settings_override_general_settings() -> None:
     config = BrokerConfig(
         {
             "ssl.keystore.location": "/all.jks",

@@ -117,7 +117,7 @@ def test_random_files_are_parsed_or_rejected(text: str) -> None:
 # -- KAFKA_OPTS
 
 
-def test_jvm_system_properties_are_the_defaults_of_settings(tmp_path: Path) -> None:
+def test_jvm_system_properties_provide_defaults_for_settings(tmp_path: Path) -> None:
     options = (
         "-Xmx1G -Djava.security.auth.login.config='/etc/my jaas.conf' "
         "-Dzookeeper.client.secure=true -Dother=1 "

@@ -21,6 +21,6 @@ def test_each_release_is_recognized_by_its_apis() -> None:
         assert told.endswith("+") or releases[-1] == (last or first), told
 
 
-def test_this_broker_is_recognized_as_the_newest_release_without_a_quorum() -> None:
+def test_this_broker_is_recognized_as_the_newest_release_but_not_as_kraft() -> None:
     versions = {int(key): found for key, found in SERVED.items()}
     assert (newest_release(versions), is_kraft(versions)) == ("4.1+", False)

@@ -76,6 +76,6 @@ def test_invalid_pushes_get_kafkas_errors(
     assert pair.same(PUSH, _push(instance, subscription))["error_code"] == 89
 
 
-def test_invalid_client_instance_ids_get_kafkas_errors(pair: Pair) -> None:
+def test_requests_with_invalid_client_instance_ids_get_kafkas_errors(pair: Pair) -> None:
     for number in (0, 1):
         assert pair.same(PUSH, _push(uuid.UUID(int=number), 0))["error_code"] == 42

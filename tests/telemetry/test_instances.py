@@ -78,7 +78,7 @@ def test_one_push_is_allowed_per_interval_and_after_a_subscription_request(
     assert _push(instances, 9 * INTERVAL_MS, wanted) == ErrorCode.INVALID_REQUEST
 
 
-def test_some_rejected_clients_can_request_their_subscription_again_immediately(
+def test_a_client_rejected_for_its_subscription_or_codec_can_resubscribe_immediately(
     instances: ClientInstances,
 ) -> None:
     wanted = _subscribed(instances, 0)

@@ -64,7 +64,7 @@ def test_a_metric_name_can_have_only_one_type() -> None:
     assert (client.gauges, client.counters) == ({}, {("a", ()): 2})
 
 
-def test_another_client_with_the_same_id_starts_from_scratch() -> None:
+def test_metrics_of_another_client_with_the_same_id_start_from_scratch() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _delta("c", 7))
     _take(pushed, _delta("c", 1), identity=(("client_id", "other"),))

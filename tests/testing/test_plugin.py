@@ -61,7 +61,7 @@ def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_a_test_of_five_lines_passes(tmp_path: Path) -> None:
+def test_a_five_line_test_passes(tmp_path: Path) -> None:
     found = run(tmp_path, FIVE_LINES)
     assert "1 passed" in found.stdout, found.stdout
 

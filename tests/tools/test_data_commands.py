@@ -59,7 +59,7 @@ def test_commands_print_the_same_output_as_genuine_commands(
     assert not found, "\n".join(found)
 
 
-def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_genuine_ones(
+def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_genuine_commands(
     side: Side, files: str
 ) -> None:
     comparison = Comparison(side.tools, side.address, files)

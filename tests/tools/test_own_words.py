@@ -23,7 +23,7 @@ def kafkas_runs() -> set[str]:
     return own_words.kafkas_runs()
 
 
-def test_our_texts_never_repeat_eight_consecutive_words_of_kafkas(kafkas_runs: set[str]) -> None:
+def test_our_texts_never_repeat_eight_consecutive_words_of_kafkas_texts(kafkas_runs: set[str]) -> None:
     found = findings(our_texts(), kafkas_runs)
     assert not found, "\n".join(map(str, found))
 

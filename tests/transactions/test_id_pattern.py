@@ -18,7 +18,7 @@ PATTERNS = [
 
 
 @given(st.sampled_from(PATTERNS), st.text("abcdB1 .-", max_size=6))
-def test_a_pattern_matches_as_pythons_re_does(pattern: str, text: str) -> None:
+def test_a_pattern_matches_the_same_text_as_in_pythons_re(pattern: str, text: str) -> None:
     assert IdPattern(pattern).matches(text) == (re.fullmatch(pattern, text) is not None)
 
 

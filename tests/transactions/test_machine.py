@@ -243,7 +243,7 @@ def test_a_prepared_transaction_is_completed_after_loading(state: TransactionSta
     assert run.states == [state.value.replace("Prepare", "Complete")]
 
 
-def test_requests_during_an_append_get_concurrent_transactions() -> None:
+def test_requests_during_an_append_get_a_concurrent_transactions_error() -> None:
     transaction = at(TransactionState.COMPLETE_COMMIT).transaction
     assert transaction.add_partitions(FIRST, PARTITIONS, "first", 0).write is not None
     for out in (
@@ -345,7 +345,7 @@ def test_an_abort_that_exhausts_the_epochs_assigns_a_new_producer_id() -> None:
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
 
 
-def test_the_coordinator_aborts_an_older_clients_transaction_under_its_own_version() -> None:
+def test_an_abort_of_an_older_clients_transaction_uses_the_coordinators_version() -> None:
     """Older clients use the same epoch for several transactions, but the marker of an abort by the
     coordinator has a new epoch.
     """

@@ -69,7 +69,7 @@ def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None
 
 
 @pytest.mark.parametrize("loaded", [0, 1_000_000])
-def test_collections_stay_short_however_many_objects_are_created(loaded: int) -> None:
+def test_garbage_collections_stay_short_however_many_objects_are_created(loaded: int) -> None:
     """The objects are kept, as after the creation of 100,000 partitions. `loaded` objects exist before."""
     before_start = [[number] for number in range(loaded)]
     with as_in_a_broker():

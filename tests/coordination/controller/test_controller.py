@@ -20,7 +20,7 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
-def test_the_controller_reacts_to_events_as_its_transcript_describes(path: Path) -> None:
+def test_the_controller_reacts_to_events_as_each_transcript_describes(path: Path) -> None:
     check_transcript(path, Player().play)
 
 

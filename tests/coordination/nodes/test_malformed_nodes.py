@@ -152,13 +152,13 @@ def test_payloads_of_newer_versions_of_kafka_are_accepted(path: str) -> None:
         ("/controller_epoch", b"4294967296", "is not an epoch"),
     ],
 )
-def test_the_error_describes_the_problem(path: str, data: bytes, problem: str) -> None:
+def test_the_error_states_why_a_node_is_malformed(path: str, data: bytes, problem: str) -> None:
     with pytest.raises(MalformedNode) as caught:
         DECODERS[path][0](data)
     assert problem in str(caught.value)
 
 
-def test_each_version_of_a_node_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_version_of_a_malformed_node_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     nodes = MalformedNodes()
     for version in (0, 0, 1, 1, 1):
         nodes.report(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")

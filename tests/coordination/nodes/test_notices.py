@@ -75,7 +75,7 @@ async def test_notices_without_a_listener_are_delivered_later(store: MetadataSto
     assert listener.heard == [b"1"]
 
 
-async def test_a_failed_notice_is_delivered_again(store: MetadataStore) -> None:
+async def test_a_notice_is_delivered_again_after_its_listener_has_failed(store: MetadataStore) -> None:
     listener = Listener()
     await tell(store, b"1", b"2", b"3")
     listener.fails_at = b"2"

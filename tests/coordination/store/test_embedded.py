@@ -342,7 +342,7 @@ def test_all_acknowledged_changes_survive_a_crash_at_any_byte(
             asyncio.run(reopened.close())
 
 
-def test_only_damage_after_the_acknowledged_changes_is_truncated(
+def test_a_damaged_journal_is_truncated_only_after_its_acknowledged_changes(
     tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "journal")

@@ -174,7 +174,7 @@ async def test_a_broker_that_missed_a_notice_does_not_undo_the_change(world: Wor
 
 
 @pytest.mark.parametrize("lost", [[True], [False], [False, True], [True, False, True]])
-async def test_changes_with_lost_responses_are_recognized(world: World, lost: list[bool]) -> None:
+async def test_changes_succeed_even_if_requests_or_responses_are_lost(world: World, lost: list[bool]) -> None:
     member, other = await world.member(), await world.member()
     member.store.lost = list(lost)
     await member.create(Binding(ORDERS, READ))

@@ -135,7 +135,7 @@ def check(
     principal=st.sampled_from(ASKING),
     host=st.sampled_from(HOSTS[:-1]),
 )
-def test_earlier_acls_do_not_affect_decisions(
+def test_replaced_acls_do_not_affect_decisions(
     before: list[Binding], acls: list[Binding], allow_if_no_acl: bool, principal: Principal, host: str
 ) -> None:
     rules = rules_of(*before, allow_if_no_acl=allow_if_no_acl)

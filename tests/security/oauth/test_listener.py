@@ -225,7 +225,7 @@ def test_only_clients_with_a_token_are_served(
     assert refused == "invalid_token" or refused.endswith(("Error", "NoBrokersAvailable"))
 
 
-def test_javas_console_clients_can_fetch_a_token_and_use_it(issuer: Issuer, tmp_path: Path) -> None:
+def test_kafkas_console_clients_can_fetch_and_use_a_token(issuer: Issuer, tmp_path: Path) -> None:
     settings = {"sasl.oauthbearer.jwks.endpoint.url": issuer.keys_url}
     place = _ours(tmp_path / "ours", SECURED, settings)
     place.server.start()
@@ -339,7 +339,7 @@ def test_redirects_to_another_scheme_are_not_followed(tmp_path: Path) -> None:
         assert "another scheme" in _refusal(tmp_path, SECURED, _secured(issuer))
 
 
-def test_other_callback_handler_classes_are_rejected_and_never_loaded(tmp_path: Path) -> None:
+def test_unsupported_callback_handler_classes_are_rejected_and_never_loaded(tmp_path: Path) -> None:
     refusal = _refusal(tmp_path, "os.system", {})
     assert "sasl.server.callback.handler.class" in refusal and SECURED.rpartition(".")[2] in refusal
     assert "Traceback" not in refusal

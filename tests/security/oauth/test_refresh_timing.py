@@ -40,7 +40,7 @@ def test_unknown_key_ids_use_bounded_memory() -> None:
     assert not early.missed(str(IDS_MAX), 1)
 
 
-def test_unscheduled_fetches_are_spaced_apart() -> None:
+def test_unscheduled_key_fetches_have_a_minimum_interval() -> None:
     early = EarlyRefresh()
     assert early.wait_ms(0) == 0
     early.fetching(100)

@@ -63,7 +63,7 @@ def test_messages_match_the_example_in_the_rfc() -> None:
     )
 
 
-def test_unknown_users_are_indistinguishable() -> None:
+def test_unknown_users_are_indistinguishable_from_known_users() -> None:
     """An unknown user gets a challenge of the same form, a stable salt, and the same error."""
     answers = []
     for _ in range(2):

@@ -33,7 +33,7 @@ STEPS = st.lists(
 
 
 @given(terms=TERMS, lifetime_ms=st.one_of(st.integers(-5, 20_000), LONG), steps=STEPS)
-def test_only_owner_and_renewers_can_change_a_token_within_its_limits(
+def test_only_the_owner_and_renewers_can_change_a_token_within_its_limits(
     terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]
 ) -> None:
     """No request extends a token beyond its maximum lifetime, or reactivates an expired token."""

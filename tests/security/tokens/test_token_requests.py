@@ -164,7 +164,7 @@ def test_an_expired_token_is_listed_but_unusable(both: Open, world: World) -> No
     assert alice.expire(tokens, -1, 2) == 0
 
 
-def test_creating_tokens_for_other_users_gets_kafkas_responses(both: Open) -> None:
+def test_requests_to_create_tokens_for_other_users_get_kafkas_responses(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob", "renewers": [user("carol")]}
     tokens = alice.create(3, **for_bob)

@@ -68,7 +68,7 @@ async def create(keeper: Keeper, lifetime_ms: int = -1) -> Issued:
     return await keeper.create(ALICE, ALICE, (BOB,), lifetime_ms)
 
 
-async def test_changes_on_one_broker_reach_the_others(brokers: Brokers) -> None:
+async def test_changes_on_one_broker_reach_other_brokers(brokers: Brokers) -> None:
     one, other = await brokers.keeper(), await brokers.keeper()
     token, secret = await create(one)
     await until(lambda: ids(other) == ids(one))
@@ -272,7 +272,9 @@ async def test_a_malformed_node_affects_only_its_token_until_repaired(
 
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
-async def test_changes_with_lost_responses_are_recognized(brokers: Brokers, lost: list[bool]) -> None:
+async def test_changes_succeed_even_if_requests_or_responses_are_lost(
+    brokers: Brokers, lost: list[bool]
+) -> None:
     session = LosingAnswers(brokers.tree.connect())
     one, other = await brokers.keeper(session), await brokers.keeper()
     session.lost = list(lost)

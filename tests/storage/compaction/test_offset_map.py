@@ -43,7 +43,7 @@ def test_a_dictionary_stays_within_its_memory_limit() -> None:
     assert keys > LIMIT_BYTES / 400
 
 
-def test_the_offset_map_holds_as_many_keys_as_in_apache_kafka_without_losing_any() -> None:
+def test_the_offset_map_holds_as_many_keys_as_apache_kafkas_without_losing_any() -> None:
     tracemalloc.start()
     try:
         offset_map = OffsetMap(LIMIT_BYTES, 0.9)
@@ -101,7 +101,7 @@ def test_an_offset_map_behaves_like_a_dictionary(batches: list[list[bytes]], mem
     assert [at for at, flag in enumerate(flags) if flag] == sorted(plain.values())
 
 
-def test_slots_contain_the_entries_of_the_dictionary_that_they_replace() -> None:
+def test_a_dictionary_converted_to_slots_keeps_its_entries() -> None:
     dictionary = _Dictionary(1 << 20)
     assert dictionary.put([b"a", b"b", b"a"], [5, 6, 7]) == 3
     slots = dictionary.into_slots(1 << 20, 0.9)

@@ -316,7 +316,7 @@ def test_a_move_can_be_canceled_while_its_copy_replaces_the_original_log(tmp_pat
     dirs.close()
 
 
-def test_a_log_moves_back_when_its_old_directory_is_removed(tmp_path: Path) -> None:
+def test_a_move_back_waits_until_the_old_directory_is_removed(tmp_path: Path) -> None:
     key = ("t", 0)
     harness, worker = _stepped(tmp_path / "a", tmp_path / "b")
     dirs, first = harness.dirs, harness.log()
@@ -415,7 +415,7 @@ def test_a_failure_of_the_last_disk_raises_an_error(tmp_path: Path) -> None:
         Harness(tmp_path / "file")
 
 
-def test_a_deleted_topic_disappears_immediately_and_its_files_after_the_delay(tmp_path: Path) -> None:
+def test_a_deleted_topic_disappears_immediately_and_its_files_are_deleted_later(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.checkpoint_recovery_points()

@@ -109,7 +109,7 @@ def test_after_a_kill_only_logs_with_new_records_are_recovered(tmp_path: Path) -
     assert harness.log("t", 5).log_end_offset == 3
 
 
-def test_a_log_truncated_and_extended_is_recovered_after_a_kill(tmp_path: Path) -> None:
+def test_a_truncated_and_extended_log_is_recovered_after_a_kill(tmp_path: Path) -> None:
     harness, _ = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()

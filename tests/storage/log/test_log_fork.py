@@ -123,7 +123,7 @@ def make_indexes_anew(log: Log) -> None:
 
 @pytest.mark.parametrize("change", [write, truncate, truncate_all, delete, make_indexes_anew])
 @pytest.mark.parametrize("side", [SOURCE, FORK])
-def test_changes_to_one_log_do_not_affect_the_other(
+def test_changes_to_a_log_and_to_its_fork_do_not_affect_each_other(
     tmp_path: Path, change: Callable[[Log], None], side: tuple[str, int]
 ) -> None:
     harness = Harness(tmp_path, config=CONFIG)
@@ -196,7 +196,7 @@ def test_a_fork_interrupted_by_a_kill_is_deleted_at_startup(tmp_path: Path) -> N
     assert not list(tmp_path.glob("u-0*"))
 
 
-def test_recovery_does_not_repair_damage_in_the_other_log(tmp_path: Path) -> None:
+def test_recovery_of_a_fork_does_not_repair_damage_in_the_original_log(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     log = filled(harness)
     log.flush()

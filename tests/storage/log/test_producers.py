@@ -199,7 +199,7 @@ def test_a_transaction_open_for_too_long_is_found() -> None:
     assert not partition.state.has_open_since(NOW_MS + 1)
 
 
-def test_aborted_transactions_are_returned_for_the_index() -> None:
+def test_aborting_a_transaction_returns_its_index_entry() -> None:
     partition = Partition()
     partition.append(0, 5, producer=1, transactional=True)
     partition.append(0, 5, producer=2, transactional=True)
@@ -263,7 +263,7 @@ def test_a_snapshot_keeps_retries_from_being_stored_twice() -> None:
     assert restarted.append(3, epoch=2) is None
 
 
-def test_a_snapshot_keeps_transactions_open() -> None:
+def test_open_transactions_are_restored_from_a_snapshot() -> None:
     partition = Partition(end_offset=50)
     partition.append(0, transactional=True)
     state = ProducerState.decode_snapshot(partition.state.encode_snapshot())

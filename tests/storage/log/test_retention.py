@@ -90,12 +90,12 @@ def test_retention_by_size_keeps_at_least_retention_bytes() -> None:
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=0))) == [0, 10, 20]
 
 
-def test_nothing_at_or_above_the_high_watermark_is_deleted() -> None:
+def test_records_at_or_above_the_high_watermark_are_not_deleted() -> None:
     assert list(bases(LogConfig(retention_ms=500), high_watermark=20)) == [0, 10]
     assert bases(LogConfig(retention_ms=500), high_watermark=5) == {}
 
 
-def test_deleted_records_are_removed_from_compacted_topics() -> None:
+def test_compacted_topics_delete_segments_below_the_log_start_offset() -> None:
     compacted = LogConfig(retention_ms=500, cleanup_policy=frozenset({"compact"}))
     assert bases(compacted) == {}
     assert bases(compacted, log_start_offset=19) == {0: DeletionReason.LOG_START_OFFSET}

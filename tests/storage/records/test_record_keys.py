@@ -40,7 +40,7 @@ def body_of(rows: list[Row]) -> tuple[BatchHeader, bytes]:
 
 @given(ROWS)
 @settings(deadline=None, max_examples=rounds(150, 3000))
-def test_keys_and_record_bounds_match_those_of_the_reader(rows: list[Row]) -> None:
+def test_keys_and_record_bounds_match_those_of_the_record_reader(rows: list[Row]) -> None:
     header, body = body_of(rows)
     records = list(iter_body(header, body))
     found = read_keys(header, body)
@@ -58,7 +58,7 @@ def test_keys_and_record_bounds_match_those_of_the_reader(rows: list[Row]) -> No
 
 @given(rows=ROWS, seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "cut"]))
 @settings(deadline=None, max_examples=rounds(300, 8000))
-def test_damaged_records_are_rejected_or_read_as_the_reader_does(
+def test_damaged_records_are_rejected_or_read_as_by_the_record_reader(
     rows: list[Row], seed: int, kind: str
 ) -> None:
     header, body = body_of(rows)
@@ -100,7 +100,7 @@ def longer_than(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key length", "null key", "value length"])
-def test_overlong_varints_are_read_as_the_reader_does(field: str, times: int) -> None:
+def test_overlong_varints_are_read_as_by_the_record_reader(field: str, times: int) -> None:
     numbers = {
         "timestamp": b"\2",
         "offset": b"\0",

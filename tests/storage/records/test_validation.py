@@ -177,7 +177,7 @@ def test_each_invalid_batch_raises_the_error_for_its_cause(case: str) -> None:
         and case != "30 count INT32_MAX"
     ],
 )
-def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) -> None:
+def test_invalid_batches_are_rejected_with_kafkas_error_code(oracle: RecordOracle, case: str) -> None:
     make, error, policy = REFUSED[case]
     assert oracle.validate(bytes(make()), **policy).code == CODES[error]  # type: ignore[arg-type]
 

@@ -86,7 +86,7 @@ def test_a_lookup_finds_the_aborted_transactions_in_the_fetched_range(
     size=st.integers(1, 60),
 )
 @settings(deadline=None)
-def test_every_aborted_record_in_the_fetched_range_is_covered(
+def test_every_aborted_record_in_the_fetched_range_is_covered_by_an_index_entry(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], fetch_offset: int, size: int
 ) -> None:
     index = TransactionIndex(RealFilesystem(), str(tmp_path_factory.mktemp("index") / "0.txnindex"))
