@@ -11,7 +11,7 @@ class HungUp(Exception):
 
 
 class Cancelable(Protocol):
-    """Work on a response that can be canceled."""
+    """Cancelable work on a response."""
 
     def cancel(self) -> None: ...
 

@@ -63,7 +63,7 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
     gets no details of unexpected exceptions, or of metadata store nodes that this broker must not change;
     such errors are logged under `what`, the name of the failed operation.
 
-    Returns a new exception. The traceback of `error` refers to the frames of its handlers, and if one of
+    Returns a new exception, because the traceback of `error` refers to the frames of its handlers. If one of
     these frames kept `error`, only the garbage collector could free both.
     """
     if isinstance(error, KafkaError):

@@ -1,7 +1,7 @@
 """HTTP client for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
-1. Only http and https are supported. A redirect is followed only for a GET and within the scheme, as in Java.
+1. Only http and https are supported. As in Java, only GET redirects to the same scheme are followed.
 2. An exchange ends at its timeout, even if the server is still sending data, or when the caller is canceled.
 3. A response may have at most `RESPONSE_BYTES_MAX` bytes, unless the caller trusts the server.
 
@@ -92,7 +92,7 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """Send a request to a trusted server, and return its response. Blocks. Raises Unreachable if it fails."""
+    """Send a blocking request to a trusted server, and return its response. Raises Unreachable on failure."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 

@@ -1,10 +1,10 @@
 """Private copy of this package's modules, so that a running broker can import them after an upgrade.
 
-A broker imports most modules when they are first needed, because importing all would take a third of its
-memory and longer than its whole startup. `pip install -U` may remove or replace them while the broker runs. A
-serving broker therefore copies its package into an unnamed file of about 7 MB, which exists until the process
-exits, and imports from it. Apache Kafka keeps its jars open for this reason. Third-party libraries are not
-copied.
+A broker imports most modules when they are first needed, because importing all of them would use a third of
+its memory and take longer than its whole startup. `pip install -U` may remove or replace them while the
+broker runs. A serving broker therefore copies its package into an unnamed file of about 7 MB, which exists
+until the process exits, and imports from it. Apache Kafka keeps its jars open for this reason. Third-party
+libraries are not copied.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Work that may be long is written as a generator of steps. It yields None to allow other work to run, or a
 function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
 the steps immediately while they are quick, as nearly all are, and returns their result; otherwise it returns
-a coroutine that executes the remaining steps. If steps return a coroutine, they have its result. A coroutine
-calls `LongWork.begin` itself, and `pause_if_due` between its steps.
+a coroutine that executes the remaining steps. If steps return a coroutine, its result is their result. A
+coroutine calls `LongWork.begin` itself, and `pause_if_due` between its steps.
 
 Rules
 1. A turn lasts TURN_S. All long work of a broker together gets one turn in each pass of the event loop, in

@@ -75,7 +75,7 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set a callback for when the connection closes. It replaces a callback with the same purpose."""
+        """Set a callback to run when the connection closes. It replaces any callback for the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call

@@ -41,7 +41,7 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched` states whether metrics of request counts and durations may be requested."""
+        """If `is_watched` is true, error codes and durations are recorded for metrics."""
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
@@ -97,9 +97,9 @@ class Calls:
         `version` must be one that the API serves. Raises HungUp if the caller must be disconnected without a
         response, and KafkaError if the API is not served.
 
-        If a Deferred has a `sent` callback, the caller must call it. The remaining arguments describe a
-        request that arrived in a frame: its size without the length prefix, the times when it arrived and
-        when serving began (see StagedContext), and whether its bytes live as long as the request.
+        If a Deferred has a `sent` callback, call it when the response is sent. The remaining arguments
+        describe a request that arrived in a frame: its size without the length prefix, the times when it
+        arrived and when serving began (see StagedContext), and whether its bytes live as long as the request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -184,7 +184,7 @@ class Calls:
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
         """Convert a handler's return value to a response, None or a Deferred. Only this method accepts
-        generators and coroutines. A compiled coroutine also looks like a generator, but not vice versa.
+        generators and coroutines. An object that looks like both is a compiled coroutine.
         """
         if result is None or isinstance(result, Deferred):
             return result

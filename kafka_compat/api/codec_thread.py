@@ -32,7 +32,7 @@ with the default of 5 ms.
 
 
 class CodecThread:
-    """The codec's thread, which is started on first use."""
+    """The thread that decodes and encodes very long messages. It is started on first use."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None

@@ -105,8 +105,8 @@ class Declaration(NamedTuple):
 
 
 class Handler(Generic[Function]):
-    """A handler's function and declaration. Its module refers to it by the name of the API. (The declaration
-    is not an attribute of the function, because compiled functions cannot have attributes.)
+    """A handler's function and declaration. In the handler's module, the API's name refers to this object.
+    (The declaration is not an attribute of the function, because compiled functions cannot have attributes.)
     """
 
     __slots__ = ("declaration", "function")

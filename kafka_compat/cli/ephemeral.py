@@ -1,7 +1,7 @@
 """The temporary data directory of a broker. It is deleted when the broker or its parent process exits.
 
 The broker holds a shared lock on the directory, and so does its parent process if it restarts the broker on
-the same data. An unlocked directory was left behind because both were killed at once. The same user's next
+the same data. If both are killed at once, the directory remains without a lock, and the same user's next
 broker with temporary data removes it.
 
 The parent process holds the other end of the broker's standard input. When the parent exits, even by SIGKILL,
@@ -103,7 +103,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """Lock a directory, and return its descriptor (None: missing). Raises BlockingIOError if it is in use."""
+    """Lock a directory. Return its descriptor, or None if missing. Raises BlockingIOError if it is in use."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

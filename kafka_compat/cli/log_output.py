@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """A filter that passes one message a minute about a lack of file descriptors. Without descriptors, each
-    attempt to open a file fails for the same reason.
+    """A filter that limits messages about a lack of file descriptors to one per minute, because every attempt
+    to open a file then fails for the same reason.
     """
 
     def __init__(self) -> None:

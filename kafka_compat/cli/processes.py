@@ -35,7 +35,7 @@ from kafka_compat.errors import StartupError
 
 
 class End(NamedTuple):
-    """The exit of a process, with its exit code, or its signal number as a negative code."""
+    """The exit of a process. If a signal killed the process, `code` is the negative signal number."""
 
     code: int
     refusal: str | None
@@ -185,7 +185,7 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 
 
 class Supervisor:
-    """The supervisor of the broker processes. It follows the rules of this module."""
+    """The supervisor of the broker processes. It follows the rules in the module docstring."""
 
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
         """Prepare the brokers. Raises StartupError if a setting is invalid."""

@@ -83,7 +83,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume only these partitions, from an offset, EARLIEST, LATEST, or None for auto.offset.reset."""
+        """Consume only these partitions, from an offset, EARLIEST, LATEST or, if None, auto.offset.reset."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()
@@ -224,7 +224,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """A consumer of topics. It calls `topics()` periodically to find new topics."""
+    """Consumer, without a group, of all topics that `topics()` returns. It calls `topics()` periodically."""
 
     def __init__(
         self,

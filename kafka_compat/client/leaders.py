@@ -68,8 +68,8 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """Yield the partitions of each leader, with None for partitions without a leader. Errors of unauthorized
-    and invalid topics are added to `found`.
+    """Yield each leader's ID with its partitions, and None with the partitions without a leader. Errors of
+    unauthorized and invalid topics are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
     topics = {each.name: each for each in answer.topics}
@@ -131,9 +131,9 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """Return one offset for each partition: EARLIEST, LATEST, or that of the first record at or after a time
-    in milliseconds. Retry while a partition has no leader. Raises KafkaError for permanent errors, and the
-    errors of `Cluster.ask`.
+    """Return one offset for each partition: EARLIEST, LATEST, or the offset of the first record at or after a
+    time in milliseconds. Retry while a partition has no leader. Raises KafkaError for permanent errors, and
+    the errors of `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 

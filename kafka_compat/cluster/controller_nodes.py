@@ -44,7 +44,7 @@ STATES_UNDER_WAY_MOST = 512
 
 
 class Deposed(Exception):
-    """Raised if another controller was elected, so that /controller_epoch has a newer version."""
+    """Raised if /controller_epoch has a newer version, because another controller was elected."""
 
 
 class ControllerNodes:
@@ -152,7 +152,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Return a partition's state (epoch: the node's version), or None if it is missing or malformed."""
+        """Return a partition's state (its epoch is the node's version), or None if missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -172,7 +172,7 @@ class ControllerNodes:
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
         """Return the partitions in /admin/preferred_replica_election. The watch also fires when the node is
-        created. As in Kafka, a malformed node is deleted, because the tool cannot create another node.
+        created. As in Kafka, a malformed node is deleted, so that the tool can create a new one.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:
@@ -226,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read and delete the ISR notices of brokers before Kafka 2.7. Return the current states."""
+        """Read and delete ISR notices from brokers before Kafka 2.7. Return the partitions' states."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -279,7 +279,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write states, per topic in one transaction if possible. Raises Deposed after another election."""
+        """Write states, with one transaction per topic if possible. Raises Deposed after another election."""
         groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
             groups,

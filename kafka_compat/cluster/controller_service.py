@@ -3,7 +3,7 @@ is elected.
 
 Rules
 1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.
-2. A controller whose session is lost resigns at once. Its epoch fences its requests and writes in flight.
+2. A controller whose session is lost resigns at once. Its late requests and writes fail due to its old epoch.
 3. As in Kafka, a controller whose /controller node is deleted by an operator resigns and runs for election
    again.
 4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread,
@@ -49,7 +49,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
-    """The controller role of one broker, across all its sessions. It follows the rules of this module."""
+    """The controller role of one broker, across all its sessions (rules: see the module docstring)."""
 
     def __init__(
         self,

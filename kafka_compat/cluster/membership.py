@@ -231,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """Complete startup while requests are served. Wait, for a limited time, until clients see topics."""
+        """Complete startup while requests are served. Wait, for a limited time, for the first metadata."""
         if self._peering is None:
             return
         await self.await_metadata()

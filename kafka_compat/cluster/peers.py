@@ -12,7 +12,7 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 
 
 class Peers:
-    """Connections to other brokers, one each. A connection is replaced when its broker's address changes."""
+    """Connections, one to each other broker. A connection is replaced when its broker's address changes."""
 
     def __init__(
         self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE

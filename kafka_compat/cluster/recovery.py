@@ -120,7 +120,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Return a topic's metadata. Extend `operations` by the writes that make this broker leader."""
+        """Return a topic's metadata. Append the writes that make this broker leader to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)

@@ -1,7 +1,7 @@
 """Reads from partitions led by other brokers, as a consumer: start and end offsets, and the records at an
 offset.
 
-Monitoring and the web console occasionally read them. They use separate connections, so that a slow broker
+Monitoring and the web console occasionally make these reads, over separate connections, so that a slow broker
 does not delay other requests.
 """
 

@@ -1,5 +1,5 @@
 """Application of stored topic settings to logs: for all topics at startup, and for one topic when this broker
-gets one of its replicas or its settings change.
+gets one of the topic's replicas or the topic's settings change.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Creation, extension and deletion of topics. This broker writes changes to the store; the controller carries
 them out and reports them in UpdateMetadata requests.
 
-As in Kafka with ZooKeeper, only the controller accepts client requests; other brokers respond NOT_CONTROLLER.
-The broker that receives a request for a missing topic creates it automatically. All methods raise KafkaError
-with the client's error code. After all checks, `charge` is called with the number of new partitions.
+As in Kafka with ZooKeeper, only the controller accepts requests to change topics; other brokers respond
+NOT_CONTROLLER. Any broker can create a requested topic that is missing. All methods raise KafkaError with the
+client's error code. After all checks, `charge` is called with the number of new partitions.
 """
 
 from __future__ import annotations

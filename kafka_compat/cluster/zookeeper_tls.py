@@ -204,8 +204,8 @@ def _suites(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _in_zookeepers_terms(error: ConfigError, settings: TlsSettings) -> ConfigError:
-    """Translate the setting names in an error from ssl.X to zookeeper.ssl.X. For PEM files, the key password
-    is the password of the store.
+    """Translate the setting names in an error from ssl.X to zookeeper.ssl.X. For PEM files, ssl.key.password
+    becomes zookeeper.ssl.keystore.password.
     """
     is_pem = settings.key_store is not None and settings.key_store.type == "PEM"
 

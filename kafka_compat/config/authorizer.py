@@ -1,4 +1,4 @@
-"""The setting authorizer.class.name and the settings of its authorizer, which belong to a plug-in in Kafka.
+"""The setting authorizer.class.name, and the settings that Kafka's authorizer plug-in defines.
 
 No code is loaded by name. The names of Kafka's own authorizers select the built-in authorizer, which makes
 the same decisions, and all other names are rejected. A broker that ignored the setting would allow every

@@ -187,8 +187,8 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """Return the listeners in `text`, except for controller listeners. KRaft configurations contain
-        controller listeners, and since Kafka 3.9 also in advertised.listeners.
+        """Return the listeners in `text`, except for controller listeners. KRaft configurations contain them
+        in `listeners` and, since Kafka 3.9, in advertised.listeners.
         """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
@@ -265,8 +265,8 @@ class BrokerConfig(TypedValues):
         return self._keys.get(name)
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
-        """Replace the dynamic settings of all brokers and of this broker. Return the names of settings whose
-        values changed. If a setting or a combination is invalid, raises ConfigError and changes nothing.
+        """Replace the cluster-wide and per-broker dynamic settings. Return the names of settings whose values
+        changed. If a setting or combination of settings is invalid, change nothing and raise ConfigError.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
             # Return early, because comparing all values is slow, and at startup, the dynamic settings are

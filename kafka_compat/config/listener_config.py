@@ -12,8 +12,8 @@ _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.
 
 
 def listener_key(name: str) -> ConfigKey | None:
-    """Return the setting `listener.name.L.X`, or `listener.name.L.M.X` for a SASL mechanism, under this full
-    name. Return None if the setting is unknown.
+    """Return the definition of `listener.name.L.X`, or of `listener.name.L.M.X` for a SASL mechanism M, with
+    the full name as its name. Return None if the setting is unknown.
     """
     match = _NAME.fullmatch(name)
     if match is None:

@@ -71,7 +71,7 @@ def type_number(key: ConfigKey) -> int:
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
-    """Return the DescribeConfigs entry for a topic setting, overridden by the topic or with its default."""
+    """Return the DescribeConfigs entry for a topic setting, with the topic's override or the default."""
     key = topic_keys()[name]
     value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
     synonyms: tuple[Synonym, ...] = ()
@@ -84,7 +84,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return a broker setting's DescribeConfigs entry. Unknown values are omitted: they may be secret."""
+    """Return a broker setting's DescribeConfigs entry, without the value if it is or may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -98,7 +98,7 @@ def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """Return the DescribeConfigs entry for a dynamic setting that applies to all brokers."""
+    """Return the DescribeConfigs entry for a cluster-wide dynamic broker setting."""
     key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
@@ -110,7 +110,7 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Return the names of the broker settings in DescribeConfigs: non-internal and other configured ones."""
+    """Return the names in DescribeConfigs: all non-internal broker settings, and other configured names."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]

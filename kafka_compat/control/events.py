@@ -19,7 +19,7 @@ class EventLog:
     """Events, since the last reset, that occurred while a test advanced the time.
 
     The direct effects of requests are omitted, so that the same client actions result in the same events. If
-    the clock is stopped in between, the times of the events are identical to the millisecond.
+    the clock is stopped between advances, the times of the events are identical to the millisecond.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:

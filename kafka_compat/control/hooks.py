@@ -63,7 +63,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """Hooks for the brokers, and their state. Create this object on the brokers' event loop."""
+    """The control API's hooks for the brokers. Create this object on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()

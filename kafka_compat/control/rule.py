@@ -180,7 +180,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Count down `skip`, and return whether to hit the next matching request."""
+        """Count down `skip`, and return whether to apply the fault to this matching request."""
         if self._is_used_up:
             return False
         if self.skip:

@@ -44,9 +44,9 @@ async def fork_topic(
     epochs, the producers' sequence numbers, aborted transactions, and settings. Open transactions of `source`
     are aborted in the fork, because no producer would end them.
 
-    `then` is awaited when the new topic has leaders. When `fork_topic` returns, the fork survives a kill of
-    the brokers. It survives a machine failure when the flush that `fork_topic` starts is complete. Raises
-    KafkaError if the topic cannot be forked.
+    `then` is awaited when the new topic has leaders. When `fork_topic` returns, the fork survives if the
+    brokers are killed. It survives a machine failure when the flush that `fork_topic` starts is complete.
+    Raises KafkaError if the topic cannot be forked.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():

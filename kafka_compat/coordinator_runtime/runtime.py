@@ -11,8 +11,8 @@ Rules
    loaded from the committed part of the log, and visible state is never lost. A change that is not committed
    yet is a separate value in the machine ("staged", "pending"). Records that are committed together are
    replayed in log order.
-4. After its records were replayed, the machine's `written` is called and responds. It is called exactly once,
-   even if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after
+4. After its records have been replayed, the machine's `written` is called and responds. It is called exactly
+   once, even if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after
    `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout, the records stay in the log and are replayed if
    they are committed later.
 5. Records of a transaction are replayed with their producer ID and stay pending in the machine until

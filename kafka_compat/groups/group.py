@@ -1,7 +1,7 @@
 """State machine of one classic group: its rebalances and its offsets.
 
 Rules
-- A member commits in its current generation, and not between the end of a rebalance and its assignment.
+- A commit needs the current generation. While members wait for the assignment, OffsetCommit is rejected.
 - Commits without a group ("simple" commits, generation -1) are accepted only if the group has no members.
 - Offsets become visible when their records are committed. A deletion writes tombstones and takes effect when
   the tombstones are committed; an offset that was committed in the meantime is kept.

@@ -22,8 +22,8 @@ Rules
   expire.
 - A member that is removed while it waits for a response gets a response.
 - Assignments, replaced static members, offsets and deletions become visible when their records are committed.
-  `stored` mirrors the members in the log and changes in its `replay`. Pending members, waiting requests and
-  sessions are not in the log; each coordinator initializes them from `stored`.
+  `stored` mirrors the members in the log, and only its `replay` changes it. Pending members, waiting requests
+  and sessions are not in the log; each coordinator initializes them from `stored`.
 
 Events and their responses have the same order as in Kafka 3.9.
 """

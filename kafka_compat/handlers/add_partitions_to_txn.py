@@ -88,7 +88,7 @@ def _batched(
 class _Batch:
     """The response to a request with several transactions, completed when all of them have results.
 
-    A class, because nested functions that refer to each other are freed only by the garbage collector.
+    This is a class, because only the garbage collector frees nested functions that refer to each other.
     """
 
     def __init__(self, ctx: RequestContext, count: int) -> None:

@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37): add partitions to topics, each of which succeeds or fails individually."""
+"""CreatePartitions (API key 37): add partitions to topics. Each topic succeeds or fails individually."""
 
 from __future__ import annotations
 

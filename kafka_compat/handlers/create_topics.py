@@ -1,5 +1,5 @@
-"""CreateTopics (API key 19): create topics, each of which succeeds or fails individually. Version 5 returns
-the effective settings, version 6 reports an exceeded quota for created partitions (KIP-599), and version 7
+"""CreateTopics (API key 19): create topics. Each topic succeeds or fails individually. Version 5 returns the
+effective settings, version 6 reports an exceeded quota for created partitions (KIP-599), and version 7
 returns the topic ID.
 """
 

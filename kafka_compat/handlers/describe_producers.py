@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61): the active producers of partitions, with open transactions (KIP-664).
+"""DescribeProducers (API key 61): the active producers of partitions, with their open transactions (KIP-664).
 
 Followers respond, too, because tools inspect the state of a specific broker.
 """

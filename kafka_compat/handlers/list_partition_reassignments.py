@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): return current reassignments. Controller only (KIP-455)."""
+"""ListPartitionReassignments (API key 46, KIP-455): return reassignments. Served only by the controller."""
 
 from __future__ import annotations
 

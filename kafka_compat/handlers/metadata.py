@@ -2,9 +2,9 @@
 enabled.
 
 In version 0, an empty list requests all topics; in later versions, null does. Version 4 lets the client
-forbid auto-creation. Versions 8 to 10 return authorized operations. Version 10 adds topic IDs, and version 12
-adds lookup by ID. The response contains the brokers' addresses on the listener to which the client is
-connected.
+forbid auto-creation. Version 8 adds the authorized operations on topics and, up to version 10, on the
+cluster. Version 10 adds topic IDs, and version 12 adds lookup by ID. The response contains the brokers'
+addresses on the listener to which the client is connected.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Rules
 1. When no slot is free for a new connection (max.connections of the broker or of the listener), the listener
    stops accepting until a slot is free; clients wait in the backlog. If there are several listeners, the
-   inter-broker listener is exempt from the broker's limit: instead, the connection of another listener that
-   has been idle longest is closed.
+   inter-broker listener is exempt from the broker's limit: instead, the longest-idle connection of another
+   listener is closed.
 2. When the rate of new connections exceeds the limit of the broker or the listener
    (max.connection.creation.rate), the listener delays the last connection, and accepts others only after it
    (KIP-612).

@@ -11,8 +11,8 @@ Rules of the request budget
    kernel, and do not keep buffers for reuse.
 
 Rules of the response budget
-4. While more than the budget is unsent (`short`), a connection with unsent responses is not served. Clients
-   that do not read their responses therefore do not delay clients that do.
+4. While unsent responses exceed the budget (`short`), a connection with unsent responses is not served.
+   Clients that do not read their responses therefore do not delay clients that do.
 5. At twice the budget (`full`), no connection is served. `relieve` then closes connections that have read
    none of their responses for STUCK_S, those with the most unsent bytes first.
 """
