@@ -38,7 +38,7 @@ def listed(
     name: str = "name",
 ) -> Listing:
     """Return the page of the list that the query selects. `columns` maps sortable columns to fields of rows,
-    `default` is the default of `sort`, and `q` filters by the field `name`. Raises BadCall on errors.
+    `default` is the default for the parameter `sort`, and the parameter `q` filters rows by the field `name`.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")

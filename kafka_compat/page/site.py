@@ -55,7 +55,7 @@ class Forms:
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
-        """Return the fields of a form, without FIELD. Raises BadCall if the token is wrong."""
+        """Return the fields of a form, without the token's field. Raises BadCall if the token is wrong."""
         given = str(body.get(FIELD, ""))
         if not hmac.compare_digest(given.encode(), self.token(session).encode()):
             text = (

@@ -109,7 +109,7 @@ def _mirror(
 
 
 def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
-    """Write a batch's offset map, which is the same in every attempt to write the batch."""
+    """Write a batch's offset map. Retries of the batch write the same map."""
     path.parent.mkdir(exist_ok=True)
     lines = ["topic,partition,source_offset,target_offset"]
     for topic, partitions in sorted(start.items()):

@@ -3,10 +3,10 @@ dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch, the changed windows are written to the result topic, keyed by window and group. The last
-record of a key is valid. The watermark is the latest time of earlier batches (see watermark.py). A window
-closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is either
-counted in a window or is a dead letter; the sums are compared at every commit.
+After each batch, the changed windows are written to the result topic, keyed by window and group. Only the
+last record of a key is valid. The watermark is the latest time of earlier batches (see watermark.py). A
+window closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is
+counted in a window or becomes a dead letter; this is verified before every commit.
 """
 
 from collections.abc import Mapping, Sequence
