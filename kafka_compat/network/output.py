@@ -2,8 +2,7 @@
 
 Rules
 1. Responses are sent in the order of their requests, as the protocol requires, regardless of the order in
-   which they become available. A response that is not available yet has a slot. Later responses wait until
-   the slot is filled.
+   which they become available. A pending response has a slot; later responses wait until the slot is filled.
 2. One queue owns all writes. Bytes that the socket accepts at once never enter the queue. File slices are
    sent by sendfile if the socket does not use TLS. No part is sent before the previous part is complete.
 3. `unsent_bytes` counts all unsent bytes. `memory_bytes` and the server's response budget count only unsent

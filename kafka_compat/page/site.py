@@ -51,7 +51,7 @@ class Forms:
         self._secret = os.urandom(32)
 
     def token(self, session: str | None) -> str:
-        """Return the token for forms of a session."""
+        """Return the token for the forms of a session."""
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Row counts for a batch: written now, written by an earlier attempt, or omitted (without a topic)."""
+    """Row counts for a batch: written now, written by an earlier attempt, and omitted for lack of a topic."""
 
     written: int
     written_before: int

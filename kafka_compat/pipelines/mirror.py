@@ -3,8 +3,8 @@
 See exact_sink for the exactly-once delivery. A record that came from the target contains the target's name in
 a header, and is not sent back: two mirrors in opposite directions do not form a loop.
 
-    DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
-                           source_offset on are at target_offset or later
+    DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records at or
+                           after source_offset are at or after target_offset
 """
 
 from collections.abc import Mapping, Sequence
