@@ -80,7 +80,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """Format the numbers of rows in closed windows, in open windows, and in dead letters for each reason."""
+    """Format the row counts of closed windows, open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)

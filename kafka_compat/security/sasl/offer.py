@@ -1,7 +1,6 @@
 """SASL mechanisms that a listener offers, each configured by its settings.
 
-As in Kafka, the settings of one mechanism are `listener.name.<listener>.<mechanism>.X`, with both names in
-lower case.
+Settings of one mechanism are `listener.name.<listener>.<mechanism>.X` (as in Kafka, in lower case).
 """
 
 from __future__ import annotations
