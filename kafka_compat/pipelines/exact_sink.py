@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Raise NotStarted unless the wanted partitions exist. With `create`, first create missing ones."""
+        """Raise NotStarted unless the wanted partitions exist. With `create`, create them if missing."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 

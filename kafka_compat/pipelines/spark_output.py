@@ -1,7 +1,7 @@
 """Capture the output of Spark's JVM on stdout and stderr: Java warnings, Ivy downloads, error logs.
 
 The output goes to a file that is deleted when the job succeeds. When the job fails, the file is kept and its
-name printed, because it may contain more details than the exception. A process has at most one such JVM.
+name is printed, because it may contain more details than the exception. A process has at most one such JVM.
 """
 
 import atexit

@@ -138,7 +138,7 @@ def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
 
 
 def _group(row: Row) -> snapshot.Group:
-    """Return a group with those of its committed offsets that are past the ends of the partitions."""
+    """Return a group with the committed offsets that are beyond the ends of their partitions."""
     places = (place.rpartition("-") for place in row["beyond_end"])
     positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
     return snapshot.Group(

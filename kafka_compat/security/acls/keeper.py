@@ -301,7 +301,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """Return a function that removes matching entries, and records the first matching filter of each entry."""
+    """Return a function that removes matching entries, and records each entry's first matching filter."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:
