@@ -408,7 +408,7 @@ class Connection:
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Return whether this connection's requests occupy memory while its client is inactive."""
+        """Return whether requests occupy memory and the client has been inactive for `stalled_s` seconds."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s

@@ -1,7 +1,7 @@
-"""Decoding of frames, calls to their APIs, and encoding of the responses in the order of the requests.
+"""Decode requests, call their handlers, and encode the responses in the order of the requests.
 
-If a response is available, it is sent at once; a later response (Deferred) has a slot among the connection's
-responses. An invalid frame closes its connection, as in Kafka.
+If a response is available, it is sent at once. A response that is not available yet (Deferred) has a slot in
+the connection's output queue. After an invalid frame, the connection is closed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Decode a request in the codec's thread and serve it. It counts as unserved until it is decoded."""
+        """Decode a request in the codec's thread and serve it. It remains unserved until it is decoded."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)

@@ -1,10 +1,10 @@
 """TLS and SASL authentication, as required by a listener before it serves a client's requests.
 
 Rules
-1. Until a client is authenticated, its frames are passed to `dispatch` here. It serves only ApiVersions,
-   SaslHandshake and SaslAuthenticate, in this order, of at most sasl.server.max.receive.size bytes.
-2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
-   handshake.
+1. Until a client is authenticated, its frames are passed to `dispatch` here, which serves only ApiVersions,
+   SaslHandshake and SaslAuthenticate, in this order. Frames are limited to sasl.server.max.receive.size.
+2. kafka.compat.frame.timeout.ms limits the time until a new connection has completed the TLS handshake or,
+   with SASL, its first request.
 3. If the session has a limited lifetime, its frames continue to pass through `dispatch`. After the session
    has expired, only a new handshake is served.
 """
@@ -36,7 +36,7 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """TLS functions of a listener. `context` returns the current context. `refusal` returns the reason to
+    """TLS functions of a listener. `context` returns the current SSL context. `refusal` returns the reason to
     close a connection after its handshake, or None. `principal_of` returns the principal for a DER
     certificate, or None if no mapping rule matches.
     """

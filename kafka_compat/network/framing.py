@@ -1,15 +1,15 @@
-"""Splitting of a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
+"""Split a byte stream into request frames. A frame is a four-byte big-endian size and that many bytes.
 
 No I/O. The caller requests a buffer to receive into (`writable`), reports the number of bytes read
 (`received`), and takes frames (`next_frame`) until none is left.
 
 Rules
 1. Bytes are read into a scratch buffer that all connections of a server share. Most reads end at the end of a
-   frame, so that complete frames can be views of the buffer. Only bytes that must be kept after the turn are
-   copied: the start of an incomplete frame, or frames to be served later (`keep_unserved`).
+   frame, and complete frames are views of the buffer. Only bytes that must be kept after the turn are copied:
+   the start of an incomplete frame, or frames to be served later (`keep_unserved`).
 2. An incomplete frame's buffer grows with the bytes received, not with the declared size: it is at most 4 KiB
-   larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the owner can make
-   the frame wait; `writable` grows the buffer in any case.
+   larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the connection can
+   delay the frame if memory is short; `writable` grows the buffer in any case.
 3. A connection that sends large frames keeps its buffer, up to 4 MiB, for the next frame, because allocating
    new memory pages takes longer than the copy.
 """
@@ -102,7 +102,7 @@ class FrameReader:
 
     @property
     def wants_bytes(self) -> int:
-        """Bytes of memory that the incomplete frame needs to receive more data, or 0 if it has room."""
+        """Memory in bytes for receiving more of the incomplete frame, or 0 if its buffer has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
@@ -124,11 +124,11 @@ class FrameReader:
 
     @property
     def unserved(self) -> bool:
-        """Whether received bytes, even part of a frame, wait for `next_frame`."""
+        """Whether there are received bytes, even an incomplete frame, that `next_frame` has not returned."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next frame's body, or None if incomplete. Raises InvalidFrame if its size is invalid."""
+        """Return a frame's body, or None if it is incomplete. Raises InvalidFrame for an invalid size."""
         position = self._position
         left = self._end - position
         if left >= 4:

@@ -2,11 +2,11 @@
 
 Rules
 1. Responses are sent in the order of their requests, as the protocol requires, regardless of the order in
-   which they become available. A later response has a slot; it waits until all earlier slots are filled.
+   which they become available. A pending response has a slot; later responses wait until the slot is filled.
 2. One queue owns all writes. Bytes that the socket accepts at once never enter the queue. File slices are
-   sent by sendfile if the socket is plain text; no part is sent before the previous one is complete.
-3. `unsent_bytes` counts all unsent bytes. `memory_bytes` and the server's response budget count those that
-   are in memory.
+   sent by sendfile if the socket does not use TLS. No part is sent before the previous part is complete.
+3. `unsent_bytes` counts all unsent bytes. `memory_bytes` and the server's response budget count only unsent
+   bytes in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Server of all listeners: accepts connections, and closes those that are idle or late, or block memory."""
+"""Server of all listeners. It accepts connections, and closes those that are idle or slow or hold memory."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """Return the next connections to check. If there are 10,000, each is checked every ten intervals."""
+        """Return some connections to check. With 10,000 connections, each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

@@ -43,7 +43,7 @@ class Strangers:
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:
-    """Return which protocol the first four bytes suggest, with advice for the operator."""
+    """Describe the protocol that the first four bytes suggest, with advice for the operator."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
             "this looks like a TLS handshake, but the listener uses plain text: set "
@@ -74,7 +74,7 @@ class Refused(NamedTuple):
 
 
 class Refusals:
-    """The last KINDS_MAX different rejections. `now_ms` returns the time of day."""
+    """The last KINDS_MAX different rejections. `now_ms` returns the Unix time."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

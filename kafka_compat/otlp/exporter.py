@@ -43,7 +43,7 @@ class OtlpExporter:
     """OTLP exporter for the brokers of one process."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Create the exporter before the brokers, because their counters begin at startup."""
+        """Create the exporter before the brokers, because it records the start time of their counters."""
         self._settings = settings
         self._started_ns = time.time_ns()
         self._schedule = Schedule(settings.shown, settings.interval_ms / 1000)

@@ -3,7 +3,7 @@
 Rules
 1. A push begins one interval after the start of the previous push, or immediately if that push took longer.
 2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if longer): a receiver
-   that recovers is not flooded by all brokers, and an absent receiver is not dialed every second for days.
+   that recovers is not flooded by all brokers, and an absent receiver is not contacted every second for days.
 3. The first failure is logged as a warning; later failures are not logged. The first success after failures
    is logged. Rejected points are also logged as a warning, once until the receiver accepts all points again.
 

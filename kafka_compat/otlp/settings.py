@@ -1,4 +1,4 @@
-"""The settings kafka.compat.otlp.*, for the push of metrics."""
+"""The kafka.compat.otlp.* settings, which configure the push of metrics."""
 
 from __future__ import annotations
 

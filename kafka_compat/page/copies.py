@@ -19,7 +19,7 @@ _REMEMBERED: Final = 20
 
 
 class Copy:
-    """A copy of a topic, in progress or completed."""
+    """A copy of a topic: in progress, completed or failed."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source

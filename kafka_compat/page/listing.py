@@ -37,8 +37,8 @@ def listed(
     default: str,
     name: str = "name",
 ) -> Listing:
-    """Return the page of the list that the query selects. `columns` maps sortable columns to fields of rows,
-    `default` is the default of `sort`, and `q` filters by the field `name`. Raises BadCall on errors.
+    """Return the page that the query selects. `columns` maps sortable columns to fields of rows, `default` is
+    the default of `sort`, and `q` filters rows by the field named `name`. Raises BadCall on errors.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")

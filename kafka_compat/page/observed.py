@@ -68,7 +68,7 @@ class Rates:
 
 
 def record_counts(cluster: ClusterView) -> Steps[Counts]:
-    """Return each topic's number of partitions that this process leads, and the sum of their end offsets."""
+    """Return for each topic the number of partitions led by this process and the sum of their end offsets."""
     found: dict[str, tuple[int, int]] = {}
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
@@ -94,7 +94,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Buffer of the latest log lines. For each denied operation, calls `refused` with host and reason."""
+    """Buffer of the latest log lines. Calls `refused` for each denied operation, with host and reason."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()

@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """Yield the change for each partition. `number` is the offset or the shift. `extents` contains a reason
-    instead of an unknown extent. `at_time` contains the first offset at or after the time, or None.
+    """Yield the change for each partition. `number` is the offset or the shift. If an extent is unknown,
+    `extents` contains the reason. `at_time` contains the first offset at or after the time, or None.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

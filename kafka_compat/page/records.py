@@ -73,7 +73,7 @@ def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Sch
 
 
 def _timestamp_type(found: Found) -> str | None:
-    """Return the name in message.timestamp.type, or None for record format 0, which has no timestamps."""
+    """Return CreateTime or LogAppendTime, or None for record format 0, which has no timestamps."""
     if not found.batch.magic:
         return None
     is_create = found.batch.timestamp_type is TimestampType.CREATE_TIME

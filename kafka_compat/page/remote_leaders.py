@@ -65,7 +65,7 @@ async def _look(cluster: ClusterView, remote: RemotePartitions) -> RemoteReport:
 
 
 def _led_by_others(cluster: ClusterView) -> Steps[dict[int, dict[TopicPartition, int]]]:
-    """Map each leader in another process to its partitions, and these to their leader epochs."""
+    """Map each leader in another process to its partitions, and each partition to its leader epoch."""
     here = {services.broker_id for services in cluster.services}
     found: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     known = ((topic, each) for topic in list(cluster.metadata.topics.values()) for each in topic.partitions)

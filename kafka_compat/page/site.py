@@ -51,11 +51,11 @@ class Forms:
         self._secret = os.urandom(32)
 
     def token(self, session: str | None) -> str:
-        """Return the token for forms of a session."""
+        """Return the token for the forms of a session."""
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
-        """Return the fields of a form, without FIELD. Raises BadCall if the token is wrong."""
+        """Return the fields of a form, without the token's field. Raises BadCall if the token is wrong."""
         given = str(body.get(FIELD, ""))
         if not hmac.compare_digest(given.encode(), self.token(session).encode()):
             text = (

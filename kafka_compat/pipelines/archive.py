@@ -43,7 +43,7 @@ class ArchiveReport:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command: 0, or 130 if a signal ended a run that is not continuous."""
+        """Exit code of the command: 0, or 130 if a signal interrupted a non-continuous run."""
         return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ underscore. The rules:
 5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
    publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
-The log alone decides; Spark's checkpoint (DIR/_checkpoint) only determines the offset range of a batch.
+Only the log determines the archive's content; Spark's checkpoint (DIR/_checkpoint) only selects offsets.
 """
 
 import json
@@ -148,7 +148,7 @@ class ArchiveStore:
     def commit(
         self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
     ) -> ArchiveState:
-        """Check that a batch's staged, synced files fit [start, end) of each partition, and publish them.
+        """Publish a batch's staged files, which must be synced and lie in [start, end) of each partition.
 
         Raises RecordsLost if the batch does not continue the archive, or has duplicate or foreign offsets.
         """

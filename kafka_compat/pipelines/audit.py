@@ -45,7 +45,7 @@ class AuditJob:
     """Parameters of an audit: the tiers to compare, and the length of a bucket of record timestamps.
 
     `since_ms` (inclusive) and `until_ms` (exclusive) limit the timestamps, to exclude records still being
-    written. If `by_partition` is False, partitions are summed, for mirrors with other partition counts.
+    written. If `by_partition` is False, topic totals are compared, for mirrors with other partition counts.
     `sequence_header` is for tiers of the kind header (see `announced`). `command` is shown on the plot.
     """
 

@@ -87,7 +87,7 @@ def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
 
 
 def _step(length_ms: int, bucket_ms: int) -> int:
-    """Return a step: a whole number of buckets that divides `length_ms` into at most STEPS_MAX steps."""
+    """Return the length of a step in ms: whole buckets, and at most STEPS_MAX steps in `length_ms`."""
     if length_ms <= STEPS_MAX * bucket_ms:
         return bucket_ms
     for step in _STEPS:

@@ -82,7 +82,7 @@ def id_expression(by: str | None) -> str:
     """Return an SQL expression for a record's ID, over the source's columns.
 
     `by` is key, value, header:NAME, or another SQL expression. None means key and value together; both may be
-    null. Records whose id is null have no duplicates.
+    null. Records whose ID is null have no duplicates.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"

@@ -3,7 +3,7 @@
 Spark's Kafka sink may write a batch twice after a failure, and cannot set timestamps. This sink sets
 timestamps, and avoids duplicates by reading the target. The rules:
 
-1. Each record contains the id of the job and the record's origin in two headers, to recognize the record.
+1. To recognize a record in a later attempt, two of its headers contain the job's ID and the record's origin.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
 3. One task owns a target partition and holds a file lock in the job's directory while it runs. It first
    reads the partition from the recorded end to the current end, and skips rows that already exist.
@@ -68,7 +68,7 @@ class Target:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def require(self, wanted: Mapping[str, int]) -> None:
-        """Raise NotStarted unless each topic in `wanted` exists with at least that many partitions."""
+        """Raise NotStarted unless each topic exists with at least the number of partitions in `wanted`."""
         check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Raise NotStarted unless the wanted partitions exist. With `create`, first create missing ones."""
+        """Raise NotStarted unless the wanted partitions exist. With `create`, create them if missing."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -123,7 +123,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Row counts for a batch: written now, written by an earlier attempt, or omitted (without a topic)."""
+    """Row counts for a batch: written now, written by an earlier attempt, and omitted for lack of a topic."""
 
     written: int
     written_before: int

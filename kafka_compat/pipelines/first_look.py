@@ -95,7 +95,7 @@ def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
 
 
 def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
-    """Raise NotStarted unless each topic in `wanted` exists with at least that many partitions."""
+    """Raise NotStarted unless each topic in `wanted` exists with at least the wanted number of partitions."""
     for topic, count in wanted.items():
         if there.get(topic, 0) < count:
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"

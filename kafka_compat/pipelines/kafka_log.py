@@ -8,10 +8,10 @@ Options: `path`, data directories (log.dirs; comma-separated); `topic`, comma-se
 topics except names that begin with two underscores); `payload`: all, keys (values and headers are null), or
 none.
 
-The directory may be any Kafka broker's. After a clean shutdown, it is read to the end. Otherwise, or while
-a broker is running, it is read up to the high watermark in the broker's last checkpoint: records below the
-high watermark are final. Control records and records of aborted transactions are included. Executors require
-the directory, this package and pyarrow.
+The directory may belong to any Kafka broker. After a clean shutdown, it is read to the end. Otherwise, or
+while a broker is running, it is read up to the high watermark in the broker's last checkpoint: records below
+the high watermark are final. Control records and records of aborted transactions are included. Executors
+require the directory, this package and pyarrow.
 """
 
 import os

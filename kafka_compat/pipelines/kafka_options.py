@@ -40,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted if a string is malformed or jobs set its option."""
+    """Parse `name=value` strings. Raises NotStarted if one is malformed, or names an option set by jobs."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -64,7 +64,7 @@ def client_properties(options: dict[str, str]) -> dict[str, str]:
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings, keeping the names. Raises NotStarted if a string is malformed."""
+    """Parse `name=value` strings without changing the names. Raises NotStarted if a string is malformed."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -3,8 +3,8 @@
 See exact_sink for the exactly-once delivery. A record that came from the target contains the target's name in
 a header, and is not sent back: two mirrors in opposite directions do not form a loop.
 
-    DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
-                           source_offset on are at target_offset or later
+    DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records at or
+                           after source_offset are at or after target_offset
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to rows for exact_sink. Records that came from the target get no topic."""
+    """Convert the source's rows to rows for exact_sink, without a topic if a record came from the target."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -109,7 +109,7 @@ def _mirror(
 
 
 def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
-    """Write a batch's offset map, which is the same in every attempt to write the batch."""
+    """Write a batch's offset map. Retries of the batch write the same map."""
     path.parent.mkdir(exist_ok=True)
     lines = ["topic,partition,source_offset,target_offset"]
     for topic, partitions in sorted(start.items()):

@@ -37,7 +37,7 @@ DARK = Theme("#14171c", "#e6edf3", "#9da7b1", "#2f353d", "#56b4e9", "#ff9350", "
 
 @contextmanager
 def styled(theme: Theme) -> Iterator[None]:
-    """Apply the theme to figures that are drawn in the block. Labels are plain text, without mathtext."""
+    """Apply the theme to figures drawn in the `with` block. Labels are plain text, without mathtext."""
     import warnings
 
     import matplotlib

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 class Progress:
     """A progress display that counts rows, to be used as a context manager.
 
-    `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` names
-    what is counted by jobs that do not process offsets.
+    `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` is the
+    name of the counted items, for jobs that do not process offsets.
     """
 
     def __init__(

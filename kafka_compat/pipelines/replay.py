@@ -34,10 +34,10 @@ Ranges = dict[str, dict[str, list[int]]]
 class ReplayJob:
     """Parameters of a replay: the records to select from the archive at `directory`, and their target.
 
-    If `topics` is empty, all topics are selected. `offsets` maps partitions to (first or None, end or None),
-    offsets of the archived topic. `since_ms` (inclusive) and `until_ms` (exclusive) limit the timestamps. If
-    `to_topic` is None, topics keep their names. `state` is the job's directory (default: in the archive).
-    `again` repeats a finished replay.
+    If `topics` is empty, all topics are selected. `offsets` maps partitions to offset ranges (first or None,
+    end or None) of the archived topic. `since_ms` (inclusive) and `until_ms` (exclusive) limit the
+    timestamps. If `to_topic` is None, topics keep their names. `state` is the job's directory (default: in
+    the archive). `again` repeats a finished replay.
     """
 
     directory: Path

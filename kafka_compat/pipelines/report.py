@@ -146,7 +146,7 @@ def partition_lines(
 def _due(
     job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
 ) -> tuple[list[SegmentLine], int | None]:
-    """Return the segments that retention deletes now, and when it deletes the next one (None: never).
+    """Return the segments due for deletion, and the time in ms at which the next one is due (None: never).
 
     As in a broker, segments are deleted from oldest to newest, up to the first segment to keep. Retention by
     time also rolls and deletes the active segment.

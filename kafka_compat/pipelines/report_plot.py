@@ -107,7 +107,7 @@ def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], them
 
 
 def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Plot three quantiles of value sizes for each partition, with different shapes and offsets."""
+    """Plot three quantiles of value sizes for each partition, one below the other with different markers."""
     quantiles = (
         ("median", [line.value_bytes_p50 for line in partitions], "o", theme.first, -0.24),
         ("99th percentile", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),

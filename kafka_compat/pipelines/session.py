@@ -53,8 +53,8 @@ def create_session(
     """Start Spark, or reuse the session of this process or of spark-submit.
 
     A reused session keeps its own master, memory and jars. `settings` contains Spark settings that override
-    the defaults here. A job without the Kafka connector requires no jars. Raises NotStarted if Spark does not
-    start.
+    this function's defaults. A job without the Kafka connector requires no jars. Raises NotStarted if Spark
+    does not start.
     """
     require_spark()
     java_command()

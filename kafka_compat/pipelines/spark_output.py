@@ -1,7 +1,7 @@
-"""Capture what Spark's JVM writes to stdout and stderr: Java warnings, Ivy downloads, error logs.
+"""Capture the output of Spark's JVM on stdout and stderr: Java warnings, Ivy downloads, error logs.
 
 The output goes to a file that is deleted when the job succeeds. When the job fails, the file is kept and its
-name printed, because it may contain more details than the exception. A process has at most one such JVM.
+name is printed, because it may contain more details than the exception. A process has at most one such JVM.
 """
 
 import atexit
@@ -45,7 +45,7 @@ def reason() -> str:
 
 
 def kept(*, whatever_it_says: bool = False) -> str:
-    """Keep the output file if it contains errors. Return a line with its name, or "" if it is not kept."""
+    """Keep the output file if it contains errors. Return a line with its name, or "" if there are none."""
     global _file
     if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""

@@ -168,7 +168,7 @@ class StreamReport:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command: 0, or 130 if a signal ended a run that is not continuous."""
+        """Exit code of the command: 0, or 130 if a signal interrupted a non-continuous run."""
         return self.run.exit_code
 
     def as_json(self) -> dict[str, Any]:

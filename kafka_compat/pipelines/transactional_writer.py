@@ -2,8 +2,8 @@
 
 Executors require pyarrow and confluent-kafka. The rules:
 
-1. A task owns one slice, the rows of one source partition in one batch, and the partition's transactional id.
-   Its InitProducerId fences any other writer with that id, and aborts that writer's open transaction.
+1. A task owns one slice (the rows of one source partition in one batch) and the partition's transactional ID.
+   Its InitProducerId fences any other writer with that ID, and aborts that writer's open transaction.
 2. The task then reads the token: the source partition's next offset, which the transactions commit to the
    job's consumer group. Rows below the token already exist in the target, and are skipped.
 3. The other rows and the slice's end, as the new token, are written in one transaction: both or neither take
@@ -33,8 +33,8 @@ QUEUE_FULL_WAIT_S = 0.02
 class Slices:
     """The slices of a batch, one per partition, each up to its offset in `ends`, and their target.
 
-    `properties` contains librdkafka properties for the target. `to_topic` None keeps the topics' names. With
-    `same_cluster`, tokens can be stored under the source's topics, which exist in the target.
+    `properties` contains librdkafka properties for the target. If `to_topic` is None, the topics keep their
+    names. With `same_cluster`, tokens can be stored under the source's topics, which exist in the target.
     """
 
     properties: dict[str, str]

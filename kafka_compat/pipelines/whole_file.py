@@ -1,4 +1,4 @@
-"""Write files atomically: readers see the entire file or none, even after a crash or power failure."""
+"""Write files atomically: readers never see part of a file, even after a crash or power failure."""
 
 import json
 import os

@@ -3,10 +3,10 @@ dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch, the changed windows are written to the result topic, keyed by window and group. The last
-record of a key is valid. The watermark is the latest time of earlier batches (see watermark.py). A window
-closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is either
-counted in a window or is a dead letter; the sums are compared at every commit.
+After each batch, the changed windows are written to the result topic, keyed by window and group. Only the
+last record of a key is valid. The watermark is the latest time of earlier batches (see watermark.py). A
+window closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is
+counted in a window or becomes a dead letter; this is verified before every commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """Format a line with the rows in closed and open windows and dead letters, and a line for each reason."""
+    """Format the row counts of closed windows, open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)

@@ -35,7 +35,7 @@ _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Raised for bytes that are not a valid message in this version. States the position and the cause."""
+    """Raised for bytes that are not a valid message in this version. Contains the position and the cause."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)

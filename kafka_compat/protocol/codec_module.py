@@ -1,7 +1,7 @@
 """Source generator for a module, compiled by mypyc, that decodes and encodes the messages of one API.
 
 The compiled package contains such a module next to the messages of each API in `codec.HOT_APIS` (decision 9).
-Its code is what `compiler` would generate at the first use of a version, plus the types of variables.
+Its code is the code that `compiler` generates at the first use of a version, plus the types of variables.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """Return the source lines after declarations of their variables. Add their constants to `constants`."""
+    """Return the source, preceded by declarations of its variables. Add its constants to `constants`."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):

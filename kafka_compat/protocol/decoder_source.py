@@ -131,7 +131,7 @@ class DecoderSource(Source):
             self.line("    p = e")
 
     def length(self, code: str, nullable: bool, target: str) -> str:
-        """Generate code that reads a length or count into `n`, up to the branch for values that are not null.
+        """Generate code that reads a length or count into `n`, handles null, and ends with `else:`.
 
         Return the expression for the length. A compact length is sent increased by one (KIP-482).
         """

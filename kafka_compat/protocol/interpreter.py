@@ -40,7 +40,7 @@ def absent_value(spec: FieldSpec) -> Any:
 
 
 def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """Return the minimum size of a value in bytes, to limit the number of elements that can follow."""
+    """Return the minimum encoded size of a value in bytes, for limiting the announced lengths of arrays."""
     if isinstance(wire_type, ArrayOf):
         return 1 if flexible else 4
     if isinstance(wire_type, Wire):

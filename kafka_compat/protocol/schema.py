@@ -11,7 +11,7 @@
 
 Names, order, versions, nullability, tags and defaults are the same as in Kafka's message definitions, with
 field names in snake_case. `flexible` states the versions with compact lengths and tagged fields (KIP-482).
-The decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
+The decorators turn the class into a slotted class with a keyword-only constructor in which every field has a
 default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 

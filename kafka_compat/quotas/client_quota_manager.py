@@ -1,5 +1,5 @@
-"""Enforcement of client quotas: the request stages that exist while quotas are stored, and the checks that
-handlers make.
+"""Enforcement of client quotas: the stages of request handling that are active while quotas are stored, and
+the checks that handlers make.
 
 As in Kafka, producer_byte_rate limits the size of Produce requests, consumer_byte_rate the size of Fetch
 responses to consumers, request_percentage the time spent on requests (100 is the whole time of the event
@@ -141,7 +141,7 @@ class Enforcement:
         return by_time
 
     def sent(self, ctx: Any, took_s: float) -> None:
-        """Count the time spent on encoding and sending a response toward the client's later requests."""
+        """Count the time spent on encoding and sending a response, for throttling later requests."""
         request = ctx.request
         if self._request.quotas and request is not None and not _is_exempt(ctx, ctx.api_key, request):
             self._request.count(*_client(ctx), 100 * took_s, self._now_ms())

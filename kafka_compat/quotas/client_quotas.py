@@ -1,7 +1,7 @@
 """Quotas of users, clients and addresses in the metadata store (KIP-546): validation, storage and listing.
 
 The format of the quotas under /config/users, /config/clients and /config/ips, and their effect, are the same
-as in Kafka; `client_quota_manager` enforces them. The name None stands for the default of its kind.
+as in Kafka; `client_quota_manager` enforces them. A name of None stands for the default entity.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """A condition on the name of one kind of entity: `name` (None: the default), or any with `any_name`."""
+    """A condition on entities of one kind: `name` (None: the default) or, with `any_name`, any name."""
 
     kind: str
     name: str | None

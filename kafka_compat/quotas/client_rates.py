@@ -53,7 +53,7 @@ class ClientRates:
         return self.asked_ms
 
     def count(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """Count `value` toward later requests. A negative value reverses an earlier one."""
+        """Count `value` toward later requests. A negative value reverses an earlier value."""
         owner = self.quotas.owner(user, client_id)
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)

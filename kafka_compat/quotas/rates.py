@@ -36,7 +36,7 @@ class SampledRate:
 
     A sample begins with the first record after the previous sample was full, and counts until `samples`
     windows after its last record. There is one more sample than there are windows, because the measured
-    period begins within a sample. A short history is extended to all windows but one.
+    period begins within a sample. A shorter history counts as all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")

@@ -1,4 +1,4 @@
-"""Conversion of callbacks from a log directory's worker to coroutines."""
+"""Coroutines that wait for the callbacks of a log directory's worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_compat.storage.directories.directory_worker import Done
 
 
 async def finished(begin: Callable[[Done], None]) -> Exception | None:
-    """Call `begin` with a callback, and wait until it is called. Return the error, or None on success."""
+    """Call `begin` with a callback, and wait for the callback. Return its error, or None on success."""
     done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
     def resolve(error: Exception | None) -> None:

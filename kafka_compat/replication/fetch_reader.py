@@ -7,10 +7,10 @@ Rules
    its replication progress. A consumer reads committed records. With version 11 and later of the request, a
    consumer may also read from a follower, and it is redirected to a nearer replica if replica.selector.class
    is set (KIP-392).
-3. Partitions of a follower's session without new records are skipped quickly, because a broker follows
+3. In a follower's session, partitions without new records are skipped quickly, because a broker follows
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
-5. In the response, unknown partitions follow the others: for consumers, those of unknown topic IDs first.
+5. In a response, unknown partitions come last. For consumers, unknown topic IDs precede other errors.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
-    """Return the approximate size of the response in bytes. Records count with their size in the log."""
+    """Return the approximate size of the response in bytes. The size of records is their size in the log."""
     return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
 
 

@@ -95,7 +95,7 @@ class FetchSession:
 
 @dataclass(slots=True)
 class FetchPlan:
-    """The partitions that a request fetches, including those of its session."""
+    """The partitions that a request fetches, including the partitions of its session."""
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
@@ -202,8 +202,8 @@ class FetchSessionCache:
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
-        """Open the session that a full request asked for, with the partitions of its response. Return the
-        session ID, or NO_SESSION if the cache is full and no session may be evicted.
+        """Open the session for a full request, with the partitions of its response. Return the session ID, or
+        NO_SESSION if the cache is full and no session may be evicted.
         """
         targets = [*plan.targets, *plan.denied]
         if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):

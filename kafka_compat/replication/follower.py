@@ -6,19 +6,19 @@ States of a partition, and their transitions
     fetching    a response with records → append them; fetching
                 a response with a diverging epoch → truncate to where the logs match; fetching
                 OFFSET_OUT_OF_RANGE → end
-    end         the leader's log ends before the local log → truncate to its end; fetching. Otherwise → start
+    end         the leader's log ends before the local log → truncate to that end; fetching. Otherwise → start
     start       the leader's log starts after the local log → remove all records and start there; fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
     any         an error of a leader that does not know its role yet → the same state after 20 ms, 40 ms, …
     any         FENCED_LEADER_EPOCH, or a local disk failure → removed, until the controller adds it again
 
 Rules
-1. A request contains the log end offset and the epoch of the last record, by which the leader detects
+1. A request contains the log end offset and the epoch of the last record, so that the leader can detect
    divergence (KIP-595). Therefore no separate request is needed before the first fetch. A log without leader
    epochs is first truncated to its high watermark.
 2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
-   confirms all earlier records. A partition is also not fetched while a truncation is not on disk, because
-   nothing can be appended until then.
+   confirms all earlier records. A partition is also not fetched until its truncation is on disk, because
+   nothing can be appended before.
 3. A response applies only to partitions whose state has not changed since the request. If a partition's part
    of the response is ignored, a new session begins, so that the leader sends the high watermark again.
 4. While all partitions are in the state fetching, only the partitions of the last response are examined for
@@ -147,7 +147,7 @@ class Follower:
 
     def wait_ms(self, now_ms: int) -> int | None:
         """Return the time in ms until the next request may be sent, or None if no request is planned. A call
-        of `wake` ends the wait early.
+        to `wake` ends the wait early.
         """
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms

@@ -3,8 +3,8 @@
 Rules
 1. The first request lists all partitions, with epoch 0. If the response has a session ID, later requests list
    only new, changed and removed partitions.
-2. After an error of the whole response, or a lost response, the next request again lists all partitions. It
-   contains the ID of the old session, so that the leader closes that session.
+2. After a top-level error or a lost response, the next request again lists all partitions. It contains the ID
+   of the old session, so that the leader closes that session.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """Return the partitions to fetch by an incremental request, if only `changed` may have changed."""
+        """Return the partitions to fetch in an incremental request if only `changed` may have changed."""
         sent = self._sent
         named = {key: item for key, item in changed.items() if sent.get(key) != item}
         sent.update(named)

@@ -328,7 +328,7 @@ class Partition:
         self._advance()
 
     def replace_log(self, log: Log) -> None:
-        """Switch to a log in another directory with identical durable content."""
+        """Switch to a log in another directory. The log has the same content, and the content is durable."""
         self.log = log
         self._flush_messages = log.config.flush_messages
         # Store the high watermark again, because the new directory's checkpoint does not contain it.
@@ -358,7 +358,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove records that the leader lacks. Raises KafkaError on a leader, StorageError on failure."""
+        """Remove records that the leader lacks. Raises KafkaError on a leader, or StorageError."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:

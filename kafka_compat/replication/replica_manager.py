@@ -273,8 +273,8 @@ class ReplicaManager:
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
-        """Drop replicas and delete their logs. Return once the deletions are durable, with the errors of
-        failed deletions. `turn`, if given, yields to the event loop.
+        """Drop replicas and delete their logs. Wait until the deletions are durable, and return the errors of
+        those that failed. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
         dropped = list(keys)

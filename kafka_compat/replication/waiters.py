@@ -21,7 +21,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, sequence number, callback). A list, because its truth test is fast."""
+    """A heap of (offset, sequence number, callback). It is a list, because a list's truth test is fast."""
 
     __slots__ = ("_pushed",)
 
@@ -41,7 +41,7 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """Add a callback, and return the heap. It is created on demand, because most partitions need none."""
+    """Add a callback, and return the heap, which is created on demand: most partitions need no heap."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -49,7 +49,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all callbacks with `code`, whatever their offsets. Keep callbacks that the calls add."""
+    """Call all callbacks with `code`, whatever their offsets. Callbacks added by these calls are kept."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -79,7 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. A dict, because its truth test is fast."""
+    """The listeners of one partition, in order of addition, as a dict, because its truth test is fast."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

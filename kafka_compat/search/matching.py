@@ -33,7 +33,7 @@ class Needle(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All criteria of a search. None matches every record. The time range is [from_ms, to_ms)."""
+    """All criteria of a search; None matches every value. The time range is [from_ms, to_ms)."""
 
     key: Needle | None = None
     value: Needle | None = None

@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """Return the whole record at an offset, or None if there is none. Raises Unreadable if this fails."""
+    """Return the whole record at an offset, or None if it does not exist. Raises Unreadable on failure."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:

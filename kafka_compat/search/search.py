@@ -38,7 +38,7 @@ class Bounds(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A read of about `max_bytes` bytes, starting at the batch with `offset`, and what to find in them."""
+    """A read of about `max_bytes` bytes, starting at the batch with `offset`, and the records to find."""
 
     offset: int
     max_bytes: int

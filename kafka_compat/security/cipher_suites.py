@@ -1,4 +1,4 @@
-"""Mapping between the names of cipher suites in Java, which are those of the RFCs, and in OpenSSL."""
+"""Mapping between Java's names of cipher suites (the names in the RFCs) and OpenSSL's names."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
 This is the equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others. The
-file is set by kafka.compat.scram.credentials.file. Each content is imported once per cluster, which is
-recorded in the metadata store, so that later changes and deletions persist. The file contains no passwords,
-only values derived from them.
+file is set by kafka.compat.scram.credentials.file. Each version of the file is imported once per cluster, so
+that later changes and deletions persist; the metadata store records the import. The file contains no
+passwords, only values derived from them.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _without_jks_protection(protected: bytes, password: str) -> bytes:
-    """Decrypt Sun's own cipher: each block is the SHA-1 of the password and the previous block or salt."""
+    """Decrypt Sun's cipher. Each key block is the SHA-1 of the password and the previous block or salt."""
     salt, text, digest = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],

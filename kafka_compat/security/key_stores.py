@@ -34,7 +34,7 @@ PrivateKey: TypeAlias = (
 
 
 class StoreError(Exception):
-    """Raised for an unusable store. Contains the faulty setting (`ssl.X`) and a `reason` without secrets."""
+    """Raised for an unusable store, with the faulty setting (`ssl.X`) and a `reason` without secrets."""
 
     def __init__(self, setting: str, reason: str, expected: str = "") -> None:
         super().__init__(reason)
@@ -137,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """Raise StoreError if the file is not a store, or if it is PEM but its type is not, or vice versa."""
+    """Raise StoreError unless the file is a store, and is PEM exactly if the configured type is PEM."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"

@@ -67,7 +67,7 @@ class PrincipalMapper:
         self._remembered: dict[str, str] = {}
 
     def principal(self, certificate: bytes) -> Principal:
-        """Return a DER certificate's principal. Raises NoMatchingRule, or ValueError if it is invalid."""
+        """Return a certificate's principal. Raises NoMatchingRule, or ValueError if the DER is invalid."""
         return Principal(
             "User", self.name(distinguished_names.rfc2253(distinguished_names.subject(certificate)))
         )

@@ -86,7 +86,7 @@ class TlsContext:
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """Return the negotiated cipher suite if ssl.cipher.suites does not allow it, or None if it does. The
+        """Return the negotiated cipher suite if ssl.cipher.suites does not allow it, or None otherwise. The
         caller must close a connection whose suite is not allowed.
 
         Python before 3.15 cannot restrict TLS 1.3 suites, and OpenSSL negotiates the first of its suites that

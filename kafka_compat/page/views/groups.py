@@ -40,7 +40,7 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All groups that the console may see. `missing` lists brokers that did not respond."""
+    """All groups visible to the console's principal. `missing` lists brokers that did not respond."""
 
     found: list[GroupSeen]
     missing: list[str]
@@ -84,7 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """Return the groups that another broker coordinates, except groups that the console may not see."""
+    """Return the groups that another broker coordinates and that are visible to the console's principal."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:

@@ -22,7 +22,7 @@ _SHOWN: Final = 5
 
 
 async def see(visit: Visit) -> Data:
-    """Return the overview of all data that the console may see."""
+    """Return the overview of all data that is visible to the console's principal."""
     cluster = visit.cluster
     # Run the queries concurrently, so that an unresponsive broker delays the request only once.
     remote, groups, ages, (dirs, missing) = await asyncio.gather(
@@ -64,7 +64,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
-    """Return the log directories, or none if the console may not see them."""
+    """Return the log directories, or an empty list if they are not visible to the console's principal."""
     if not visit.rights.may_see_cluster:
         return [], []
     return await log_dirs(visit, with_replicas=False)
@@ -84,8 +84,8 @@ def _busiest(topics: list[Row]) -> list[Row]:
 def _snapshot(
     visit: Visit, topics: list[Row], dirs: list[snapshot.LogDir], groups: list[Row]
 ) -> Steps[snapshot.Snapshot]:
-    """Return the input of the status rules, limited to topics and groups that may have problems, because the
-    rules do not yield to the event loop.
+    """Return the snapshot that the status rules check. It contains only topics and groups that may have
+    problems, because the rules do not yield to the event loop.
     """
     metadata = visit.cluster.metadata
     brokers = {
@@ -138,7 +138,7 @@ def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
 
 
 def _group(row: Row) -> snapshot.Group:
-    """Return a group with its committed offsets that are past the end."""
+    """Return a group with the committed offsets that are beyond the ends of their partitions."""
     places = (place.rpartition("-") for place in row["beyond_end"])
     positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
     return snapshot.Group(

@@ -16,7 +16,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
-    """Return the rows of all topics that the console may see. Unknown values are None."""
+    """Return the rows of all topics that are visible to the console's principal. Unknown values are None."""
     found = []
     looked_at = 0
     for topic in list(visit.cluster.metadata.topics.values()):
@@ -30,7 +30,7 @@ def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
 
 
 def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps[Row]:
-    """Return a topic's row. `records` is the number of offsets; `size_bytes` is the size without replicas."""
+    """Return a topic's row. `records` is the number of offsets; `size_bytes` is the size of leaders' logs."""
     cluster = visit.cluster
     records: int | None = 0
     size_bytes: int | None = 0
@@ -80,7 +80,7 @@ _COLUMNS: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """Return a page of the list of topics that the console may see."""
+    """Return one page of the list of topics that are visible to the console's principal."""
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(topic_rows(visit, remote))
     return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "missing": remote.missing}

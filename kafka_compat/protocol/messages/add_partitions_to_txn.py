@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """A transaction from a client in versions 0 to 3, or several from a broker later (KIP-890)."""
+    """One transaction (clients, versions 0 to 3), or several (brokers, later versions; KIP-890)."""
 
     transactions: list[AddPartitionsToTxnTransaction] = s.field("4+", default=[])
     v3_and_below_transactional_id: s.String = s.field("0-3", default="")

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica's broker ID, and the broker epoch, with which restarts are detected (KIP-903)."""
+    """A replica's broker ID, and its broker epoch, which shows whether the broker was restarted (KIP-903)."""
 
     broker_id: s.Int32 = s.field("3+", default=0)
     broker_epoch: s.Int64 = s.field("3+", default=-1)

@@ -19,7 +19,7 @@ class OffsetCommitKey:
 class OffsetCommitValue:
     """A committed offset. Only version 1 contains an expiry time. Version 3 adds the leader epoch of the last
     record read. Version 4 is flexible and may contain the topic ID. Timestamps are in ms since the epoch;
-    expire_timestamp -1 means that there is no expiry.
+    expire_timestamp is -1 if the offset does not expire.
     """
 
     offset: s.Int64 = 0

@@ -33,7 +33,7 @@ class DescribeConfigsSynonym:
 
 @s.struct
 class DescribeConfigsResourceResult:
-    """One setting. config_source is 1 (topic), 2 (broker), 3 (all brokers), 4 (server.properties), 5
+    """One setting. config_source is 1 (topic), 2 (broker), 3 (cluster-wide), 4 (server.properties), 5
     (default), 6 (broker logger), 7 (client metrics) or 8 (group). config_type is 1 (boolean), 2 (string), 3
     (int), 4 (short), 5 (long), 6 (double), 7 (list), 8 (class) or 9 (password). The value of a sensitive
     setting is null.

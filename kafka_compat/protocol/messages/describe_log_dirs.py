@@ -12,7 +12,7 @@ class DescribableLogDirTopic:
 
 @s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
 class DescribeLogDirsRequest:
-    """Null `topics` requests all replicas. Version 3 adds a top-level error, version 4 volume sizes."""
+    """Null `topics` requests all replicas. Version 3 adds a top-level error, and version 4 volume sizes."""
 
     topics: list[DescribableLogDirTopic] | None = []
 

@@ -133,7 +133,7 @@ class FetchableTopicResponse:
 
 @s.struct
 class NodeEndpoint:
-    """The address of a leader that the response contains (KIP-951)."""
+    """The address of a leader named in the response (KIP-951)."""
 
     node_id: s.Int32 = s.field("16+", default=0)
     host: s.String = s.field("16+", default="")

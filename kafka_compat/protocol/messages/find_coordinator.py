@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """key_type 0 is a group, 1 a transactional ID, 2 a share group. Version 4 adds several keys (KIP-699)."""
+    """key_type is 0 (group), 1 (transactional ID) or 2 (share group). Version 4 has a key list (KIP-699)."""
 
     key: s.String = s.field("0-3", default="")
     key_type: s.Int8 = s.field("1+", default=0)

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
 class ListGroupsRequest:
-    """Empty filters match all groups. Version 4 adds a filter by state (KIP-518), 5 by type (KIP-848)."""
+    """Empty filters match all groups. Version 4 filters by state (KIP-518), version 5 by type (KIP-848)."""
 
     states_filter: list[s.String] = s.field("4+", default=[])
     types_filter: list[s.String] = s.field("5+", default=[])

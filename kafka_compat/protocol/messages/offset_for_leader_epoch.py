@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetForLeaderPartition:
-    """`leader_epoch` is the epoch whose end is requested."""
+    """`leader_epoch` is the epoch whose end offset is requested."""
 
     partition: s.Int32 = 0
     current_leader_epoch: s.Int32 = s.field("2+", default=-1)
@@ -31,7 +31,7 @@ class OffsetForLeaderEpochRequest:
 
 @s.struct
 class EpochEndOffset:
-    """The highest epoch up to the requested one, and the offset after its last record, or -1 if unknown."""
+    """The largest epoch not above the requested epoch, and its end offset. Both are -1 if unknown."""
 
     error_code: s.Int16 = 0
     partition: s.Int32 = 0

@@ -78,7 +78,7 @@ class TopicProduceResponse:
 
 @s.struct
 class NodeEndpoint:
-    """The address of a leader that the response contains (KIP-951)."""
+    """The address of a leader named in the response (KIP-951)."""
 
     node_id: s.Int32 = s.field("10+", default=0)
     host: s.String = s.field("10+", default="")

@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.SASL_HANDSHAKE, versions="0-1", flexible="none")
 class SaslHandshakeRequest:
-    """After version 0, the SASL exchange continues without Kafka frames. After version 1, it continues in
-    SaslAuthenticate requests.
+    """After a version 0 handshake, SASL tokens are sent as separate frames, without request headers. After a
+    version 1 handshake, they are sent in SaslAuthenticate requests.
     """
 
     mechanism: s.String = ""

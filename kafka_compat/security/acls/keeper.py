@@ -56,7 +56,7 @@ _ABSENT: Final = Known(frozenset(), None)
 
 
 class Deleted(NamedTuple):
-    """An ACL that matched a filter. `error` is the reason why it was not deleted, or None if it was."""
+    """An ACL that matched a filter. `error` is the reason why it was not deleted, or None on success."""
 
     binding: Binding
     error: KafkaError | None
@@ -301,7 +301,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """Return a function that removes matching entries, and records the first filter that each one matches."""
+    """Return a function that removes matching entries, and records each entry's first matching filter."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:

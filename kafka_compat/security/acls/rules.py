@@ -13,8 +13,8 @@ Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
    operations. IPv6 addresses match in any notation: Java writes 0:0:0:0:0:0:0:1 for ::1.
 
 Each pattern has a map from (principal, host) to two sets of operations, which are the bits of one number. A
-decision therefore requires four lookups for each applicable pattern. Patterns are found by the name, and by
-those beginnings of the name whose lengths are lengths of prefixes.
+decision therefore requires four lookups for each applicable pattern. Patterns are found by looking up the
+name, and each beginning of the name that is as long as a known prefix.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """Return the (principal, host) key of an entry. Cached, so that entries share their keys."""
+    """Return the (principal, host) key of an entry. Keys are cached, so that entries share them."""
     return acls.parse_principal(principal), _spelled(host)
 
 

@@ -1,10 +1,10 @@
 """Validation of signed tokens (JWT, RFC 7519, KIP-768).
 
 Rules
-1. The issuer's key is chosen as in Kafka's library: by the token's `kid`, or without a `kid`, the first key
-   of the type that the token's algorithm requires.
-2. A key may be used only for the algorithms of its type, or only for the algorithm that it names. Secret keys
-   and `none` are not supported, because they prove nothing: anyone can read or create them.
+1. The issuer's key is chosen as in Kafka's library: by the token's `kid` or, without a `kid`, as the first
+   key of the type that the token's algorithm requires.
+2. A key may be used only for the algorithms of its type, or for the single algorithm that it names. Secret
+   keys and `none` are not supported, because they prove nothing: anyone can read or create them.
 3. `exp` and `iat` are required. `aud` and `iss` must have the expected values. If no audience is expected, a
    token with an `aud` is rejected, because it is intended for a different recipient.
 """
@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. `aud` must be missing if `audiences` is empty. `issuer` None permits any."""
+    """The required claims. `aud` must be missing if `audiences` is empty. If `issuer` is None, any fits."""
 
     issuer: str | None
     audiences: frozenset[str]

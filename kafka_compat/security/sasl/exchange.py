@@ -55,7 +55,7 @@ class Offer(NamedTuple):
 
 
 class Exchange:
-    """The state of a connection's exchange. `now_ms` is the time of day, `monotonic_ms` a monotonic clock."""
+    """The state of a connection's exchange. `now_ms` is the Unix time, `monotonic_ms` a monotonic clock."""
 
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE

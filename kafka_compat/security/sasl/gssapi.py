@@ -7,7 +7,7 @@ Rules of the server
 2. The client's principal is mapped by sasl.kerberos.principal.to.local.rules.
 3. The server never contacts the KDC. It decrypts tickets with the key in the key table.
 
-Rules of the client, which brokers use to log in to each other, and commands use as well
+Rules of the client (of commands, and of brokers that log in to other brokers)
 1. With a key table, libkrb5 requests tickets from the KDC, renews them before they expire, and keeps them in
    memory. Otherwise, the client uses tickets that were fetched with kinit.
 2. The server is `service/host` with the dialed host name, and must prove this identity.

@@ -1,6 +1,6 @@
 """SASL mechanisms that a listener offers, each configured by its settings.
 
-Settings of one mechanism are Kafka's `listener.name.<listener>.<mechanism>.X`, both names in lower case.
+Settings of one mechanism are `listener.name.<listener>.<mechanism>.X` (as in Kafka, in lower case).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 class Sources(NamedTuple):
     """Sources of identities other than the settings. `credential` returns a user's credential for a
-    mechanism, `token` a delegation token with an ID, and `keys` an issuer's keys. `now_ms` returns the time
-    of day.
+    mechanism, `token` a delegation token with an ID, and `keys` an issuer's keys. `now_ms` returns the Unix
+    time.
     """
 
     credential: Callable[[str, str], Credential | None]
@@ -79,7 +79,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """Return a mechanism's login module from sasl.jaas.config or the JAAS file, or None if it has none."""
+    """Return a mechanism's login module from sasl.jaas.config or the JAAS file, or None if it is missing."""
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

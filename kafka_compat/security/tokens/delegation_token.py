@@ -119,7 +119,7 @@ def hmac_of(token_id: str, secret_key: bytes) -> bytes:
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """Return the SCRAM credential for the token's password, which is the secret in base64. Takes a few ms."""
+    """Return the SCRAM credential for the token's password (the secret in base64). This takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
