@@ -32,7 +32,7 @@ _UNASSIGNED = outcomes.Assignment(())
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Yield batches of at most `AT_ONCE` items, each with whether a `PAUSE` must follow it."""
+    """Yield (batch of at most `AT_ONCE` items, whether a `PAUSE` must follow the batch)."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE

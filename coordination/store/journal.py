@@ -103,7 +103,7 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether the transactions take enough space to replace the file with a new snapshot."""
+        """Whether the transactions take so much space that the file should be replaced with a snapshot."""
         return self._bytes - self._snapshot_bytes > max(
             COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
         )
@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Delay the next compaction after a failed one by as many changes as after a successful one."""
+        """After a failed compaction, delay the next one as long as after a successful compaction."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:

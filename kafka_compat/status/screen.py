@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, and a table of which the first rows are shown."""
+    """A heading, and a table whose first rows are shown."""
 
     heading: Text
     columns: Sequence[Column]

@@ -161,7 +161,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find `count` consecutive free ports on 127.0.0.1, and return the first. Raises OSError if not found."""
+    """Return the first of `count` consecutive free ports on 127.0.0.1. Raises OSError if there are none."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)

@@ -17,7 +17,7 @@ _TIMEOUT_S = 60.0
 
 
 class ControlFailed(RuntimeError):
-    """Raised if an operation fails. The message is the broker's."""
+    """Raised if an operation fails. The message comes from the broker."""
 
 
 class Control:
@@ -76,9 +76,10 @@ class Control:
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
         `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
-        `error` by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True`
-        (close the connection without handling the request), `lose_answer=True` (handle the request, but do
-        not respond), `cut=True` (send half of the response), or `corrupt=True` (flip bits of the response).
+        `error`, the name of an error code (only for the given topic or partition, if any), `delay_ms`,
+        `drop=True` (close the connection without handling the request), `lose_answer=True` (handle the
+        request, but do not respond), `cut=True` (send half of the response), or `corrupt=True` (flip bits of
+        the response).
         """
         given = how if api is None else {"api": api, **how}
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
@@ -100,9 +101,9 @@ class Control:
         return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
-        """Create the topic `name` with the current contents of `topic`, without copying records: records with
-        their offsets and timestamps, settings, and optionally the groups' offsets. The two topics are then
-        independent. Return `name`.
+        """Create the topic `name` with the current contents of `topic`: its records with their offsets and
+        timestamps, its settings, and optionally the offsets of groups. The records are not copied. The two
+        topics are then independent. Return `name`.
         """
         wanted = True if groups == "all" else list(groups)
         self.ask("POST", f"/topics/{quote(topic, '')}/fork", name=name, groups=wanted)

@@ -5,7 +5,7 @@ logs are packed into one file (`Pack`), because creating a file takes as long as
 state replaces the files that differ, and leaves the logs as after a clean shutdown. Later writes do not
 change the files of a state (see `log.fork`).
 
-A state exists once its directory in the first log directory, which is renamed last, has its final name. A
+A state exists once its directory in the first log directory, the last to be renamed, has its final name. A
 marker file contains the name of the state being restored: if the process is killed during a return, the
 return is repeated. Nothing is synced, so after a machine crash a state, and logs restored from it, may be
 damaged.

@@ -141,9 +141,9 @@ class RecordTime(NamedTuple):
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
     """Return the first of `count` records in `body` with at least these deltas, or None if there is none.
 
-    As in `record_scan`, there are two methods with the same result. One examines record by record. The other
-    examines many records of the same length at once, by slices that are columns of bytes. Other fields are
-    not checked, because the batch was checked when it was appended.
+    As in `record_scan`, there are two methods with the same result. One examines the records one by one. The
+    other examines many records of the same length at once, with slices that contain one byte of each record.
+    Other fields are not checked, because the batch was checked when it was appended.
 
     Raises InvalidRecord if the records are not contiguous.
     """
