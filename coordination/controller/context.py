@@ -241,7 +241,7 @@ def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
     """Write partition states, and update the context. Return the written states with their new partition
-    epochs, and the partitions whose nodes had different content.
+    epochs, and the partitions whose nodes had unexpected content.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []

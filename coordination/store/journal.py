@@ -216,7 +216,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore a node. Nodes with equal data share one object, to which `payloads` maps the encoded data."""
+    """Restore a node. `payloads` maps encoded data to the object that all nodes with this data share."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

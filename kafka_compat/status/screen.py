@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape unprintable characters, which could move the cursor, in names chosen by clients."""
+    """Escape unprintable characters in names chosen by clients, because they could move the cursor."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

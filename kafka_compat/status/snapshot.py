@@ -125,7 +125,7 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Number of records in the partitions whose offsets are known, or None if there are none."""
+        """Number of records in the partitions whose offsets are known, or None if no offsets are known."""
         return total(each.records for each in self.partitions)
 
     @property

@@ -73,7 +73,7 @@ class ClientInstance:
 
     @property
     def shown_for_ms(self) -> int:
-        """Time in milliseconds for which pushed metrics are current."""
+        """Time in milliseconds that pushed metrics remain current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:

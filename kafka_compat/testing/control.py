@@ -76,10 +76,9 @@ class Control:
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
         `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
-        `error`, the name of an error code (only for the given topic or partition, if any), `delay_ms`,
-        `drop=True` (close the connection without handling the request), `lose_answer=True` (handle the
-        request, but do not respond), `cut=True` (send half of the response), or `corrupt=True` (flip bits of
-        the response).
+        `error`, an error name (only for the given topic or partition, if any), `delay_ms`, `drop=True` (close
+        the connection without handling the request), `lose_answer=True` (handle the request, but do not
+        respond), `cut=True` (send half the response), or `corrupt=True` (flip bits of the response).
         """
         given = how if api is None else {"api": api, **how}
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
@@ -110,7 +109,7 @@ class Control:
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """Return the brokers, with their cut connections, and whether they are paused."""
+        """Return the brokers, each with its cut connections and whether it is paused."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:

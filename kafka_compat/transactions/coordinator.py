@@ -1,5 +1,4 @@
-"""The transaction coordinator: all transactional IDs of the shards of `__transaction_state` that this broker
-leads.
+"""The transaction coordinator: the transactional IDs in this broker's shards of `__transaction_state`.
 
 Requests are passed to the state machines of their transactional IDs. The runtime loads and stores the state
 machines, and a MarkerWriter writes the markers. Each response is passed to the callback of its request,
@@ -316,7 +315,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """Return an error code and the IDs that match all filters. `duration_ms` is a minimum, or -1."""
+        """Return an error code and the IDs that match all filters. `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:

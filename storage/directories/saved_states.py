@@ -148,8 +148,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Restore the directories of several brokers to a saved state, and `file`, which the first broker saved,
-    to the directory `shared`. No process may have the directories open. Raises OSError.
+    """Restore the directories of several brokers to a saved state. Also restore `file`, saved by the first
+    broker, to the directory `shared`. No process may have the directories open. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
