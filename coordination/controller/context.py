@@ -1,4 +1,4 @@
-"""State of the controller: its view of the cluster, and how procedures write partition states.
+"""State of the controller: its view of the cluster, and the procedures that write partition states.
 
 A procedure is a generator that yields the partition states to write and receives the result. Its code
 therefore reads as if the store responded at once, although the controller does no I/O. All other effects are

@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, as
-    long as these fit together with the column titles and the lines that count hidden rows.
+    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, while
+    the rows, the column titles and the lines that count hidden rows fit.
     """
     found = [0] * len(needs)
     grows = True

@@ -183,7 +183,7 @@ class Control:
         return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
-        """Elect an in-sync broker as leader of a partition, and make it the preferred leader. If `to` is
+        """Elect an in-sync replica as leader of a partition, and make it the preferred leader. If `to` is
         None, elect the preferred leader. Return the partition's state.
         """
         return self._of_partition(topic, partition, "leader", to)

@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state of the automaton. A character leads to `target`; `free` is reached without a character."""
+    """A state of the automaton. Matching characters lead to `target`; states in `free` need none."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 

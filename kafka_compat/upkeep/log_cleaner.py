@@ -93,7 +93,7 @@ class LogCleaner:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Attempt to clean a log, even if its dirty part is small. Returns when the attempt has ended."""
+        """Attempt to clean a log, even if its dirty part is small. Return when the attempt has ended."""
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)

@@ -87,7 +87,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """Find the record that `first_of_batch` returns, in another thread if reading the batch is slow."""
+    """Find a record with `first_of_batch`, in another thread if reading the batch is slow."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
