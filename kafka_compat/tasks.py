@@ -1,4 +1,4 @@
-"""Background tasks, each with an owner that is notified of failures and can close it.
+"""Background tasks. Each has an owner, which handles the task's failures and cancels the task when closed.
 
 Rules
 1. A failure of a task is logged with its name, immediately rather than when the task is garbage collected.
@@ -143,7 +143,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """Call `ask` for all items, `most` at a time, and return the results. A failure cancels other calls."""
+    """Call `ask` for all items, `most` at a time. Return the results. A failure cancels the other calls."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Interface to two clocks: the time of day, which may jump, for timestamps, and a monotonic clock."""
+    """Interface to two clocks: the time of day, which may jump, and a monotonic clock."""
 
     def now_ms(self) -> int:
         """Return the time of day in milliseconds since the Unix epoch."""

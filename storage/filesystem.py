@@ -316,7 +316,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether `name` is the name of a temporary file (with `of`: of a replacement for the file `of`)."""
+    """Whether `name` is that of a temporary file. With `of`, the file must be a replacement for `of`."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 

@@ -1,4 +1,4 @@
-"""State of the controller: its view of the cluster, and how procedures write partition states.
+"""State of the controller: its view of the cluster, and the procedures that write partition states.
 
 A procedure is a generator that yields the partition states to write and receives the result. Its code
 therefore reads as if the store responded at once, although the controller does no I/O. All other effects are
@@ -32,7 +32,7 @@ _UNASSIGNED = outcomes.Assignment(())
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """Yield batches of at most `AT_ONCE` items, each with whether a `PAUSE` must follow it."""
+    """Yield (batch of at most `AT_ONCE` items, whether a `PAUSE` must follow the batch)."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
@@ -241,7 +241,7 @@ def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
     """Write partition states, and update the context. Return the written states with their new partition
-    epochs, and the partitions whose nodes had different content.
+    epochs, and the partitions whose nodes had unexpected content.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []

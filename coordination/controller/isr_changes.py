@@ -2,9 +2,9 @@
 
 The checks, in Kafka's order: a stale broker epoch; epochs newer than the controller's, which mean that
 another controller was elected; an old leader epoch; a request for the current state, which succeeds; an old
-partition epoch; a recovering leader with followers, or a return to recovering; and replicas that are not
-alive and therefore cannot be in sync. Unlike Apache Kafka, this controller also rejects requests from brokers
-other than the leader, ISRs without the leader, and ISRs with a broker that has no replica.
+partition epoch; an ISR with followers while the leader is recovering, or a return to recovering; and replicas
+on brokers that are not alive. Unlike Apache Kafka, this controller also rejects requests from brokers other
+than the leader, ISRs without the leader, and ISRs with a broker that has no replica.
 """
 
 from collections.abc import Mapping

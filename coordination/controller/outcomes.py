@@ -96,7 +96,7 @@ class Assignment:
 class ControllerSettings:
     """Controller settings, with Kafka's names.
 
-    If other brokers lead more than `leader_imbalance_per_broker_percentage` of a broker's preferred
+    If other brokers lead more than `leader_imbalance_per_broker_percentage` percent of a broker's preferred
     partitions, RebalanceTick returns the leadership of these partitions to the broker.
     """
 

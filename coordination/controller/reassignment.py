@@ -10,7 +10,7 @@ Rules:
   node is set to TRS.
 - To cancel a reassignment, replicas move back to ORS. This is rejected if no replica of ORS is in sync,
   because records would be lost.
-- A topic deletion waits for its reassignments. A topic that is queued for deletion cannot be reassigned.
+- A topic that is queued for deletion cannot be reassigned. topic_deletion.py describes the reverse case.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

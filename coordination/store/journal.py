@@ -103,7 +103,7 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether the transactions take enough space to replace the file with a new snapshot."""
+        """Whether the transactions take so much space that the file should be replaced with a snapshot."""
         return self._bytes - self._snapshot_bytes > max(
             COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
         )
@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Delay the next compaction after a failed one by as many changes as after a successful one."""
+        """After a failed compaction, delay the next one as long as after a successful compaction."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore a node. Nodes with equal data share one object, to which `payloads` maps the encoded data."""
+    """Restore a node. `payloads` maps encoded data to the object that all nodes with this data share."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

@@ -100,7 +100,7 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """Send data, and return the size sent. Raises SSLWantReadError or SSLWantWriteError if not ready."""
+        """Send data, and return the number of bytes sent. Raises SSLWantReadError or SSLWantWriteError."""
         return self._connection.send(data)
 
     def pending(self) -> int:

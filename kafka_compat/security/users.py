@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Credential] = {}
 
 
 class Users:
-    """The users that have credentials."""
+    """Cache of the credentials of all users."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -1,1 +1,1 @@
-"""State and problems of a cluster, for `kafka-compat status`, in separate steps: observe, evaluate, draw."""
+"""Observe, evaluate and draw the state and problems of a cluster, for `kafka-compat status`."""

@@ -1,4 +1,4 @@
-"""Take a snapshot of a cluster. A broker that fails to respond is not queried again for the snapshot."""
+"""Take a snapshot of a cluster. If a broker fails to respond, it is not queried again for that snapshot."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Sizes = dict[TopicPartition, dict[int, int]]
 
 
 class Unreachable(Exception):
-    """Raised if none of the known brokers responds. The text contains each broker with the reason."""
+    """Raised if none of the known brokers responds. The message lists each broker with its error."""
 
 
 class Observer:
@@ -103,7 +103,7 @@ class Observer:
     # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """Return a broker's response. If this fails, add the reason to the snapshot and return None."""
+        """Return a broker's response. If the request fails, note the reason and return None."""
         if node_id in self._faults:
             return None
         try:
@@ -237,7 +237,7 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the replicas that reassignments add. Query them only if replicas seem to be missing."""
+        """Return the replicas that reassignments add. Query reassignments only if an ISR is incomplete."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
@@ -331,8 +331,8 @@ _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """Return all groups, sorted by name, with their committed offsets, and (broker ID, error) for each broker
-    that does not serve its groups.
+    """Return all groups with their committed offsets, sorted by name. Also return (broker ID, error) for each
+    broker that does not serve its groups.
     """
     found: dict[str, Group] = {}
     unserved = []

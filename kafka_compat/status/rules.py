@@ -122,7 +122,7 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """Return a note about down brokers that could become leader again: the last in-sync replicas."""
+    """Return a note about unavailable brokers that have the last in-sync replicas and can lead again."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)

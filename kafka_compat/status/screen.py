@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, and a table of which the first rows are shown."""
+    """A heading, and a table whose first rows are shown."""
 
     heading: Text
     columns: Sequence[Column]
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, as
-    long as these fit together with the column titles and the lines that count hidden rows.
+    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, while
+    the rows, the column titles and the lines that count hidden rows fit.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape unprintable characters, which could move the cursor, in names chosen by clients."""
+    """Escape unprintable characters in names chosen by clients, because they could move the cursor."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker. It has no address if only replica lists contain it. `release` is the newest Kafka release
-    whose APIs the broker supports. `fault` is the reason why it counts as down.
+    """A broker. Its address is unknown if only replica lists contain it. `release` is the newest Kafka
+    release whose APIs the broker supports. `fault` is the reason why it counts as down.
     """
 
     broker_id: int
@@ -41,7 +41,7 @@ class Broker(NamedTuple):
 
 
 class LogDir(NamedTuple):
-    """A log directory of a broker, with the volume sizes of KIP-827. `error` is Kafka's error name."""
+    """A log directory of a broker, with the volume sizes of KIP-827. `error` names a Kafka error code."""
 
     broker_id: int
     path: str
@@ -94,7 +94,7 @@ class Partition(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Number of offsets. It exceeds the number of records after compaction or transactions."""
+        """Number of offsets. After compaction or transactions, it exceeds the number of records."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
@@ -125,7 +125,7 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Number of records in the partitions that report their offsets, or None if no partition does."""
+        """Number of records in the partitions whose offsets are known, or None if no offsets are known."""
         return total(each.records for each in self.partitions)
 
     @property
@@ -148,7 +148,7 @@ class Topic(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A group's committed offset for a partition. `end` is None if the partition does not report it."""
+    """A group's committed offset for a partition. `end` is the end offset of the partition, or None."""
 
     topic: str
     partition: int
@@ -163,7 +163,7 @@ class Position(NamedTuple):
 
 class Group(NamedTuple):
     """A group. `state` and `type` are "" if the broker is too old to report them. Only groups with the
-    protocol type "consumer" have positions. `error` is Kafka's error name.
+    protocol type "consumer" have positions. `error` names a Kafka error code.
     """
 
     group_id: str
@@ -191,9 +191,9 @@ class Group(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. In KRaft mode, brokers do not
-    report the controller. `unserved` contains (broker ID, Kafka's error name) for brokers that do not serve
-    their groups. `missing` describes unknown data.
+    """The state of a cluster. `taken_at_s` is a monotonic time for computing rates. In KRaft mode, brokers do
+    not report the controller. `unserved` contains (broker ID, name of a Kafka error code) for brokers that do
+    not serve their groups. `missing` describes unknown data.
     """
 
     time_ms: int
@@ -210,7 +210,7 @@ class Snapshot(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Records per second written to each topic between two snapshots, without new and recreated topics."""
+    """Records per second written to each topic between two snapshots, except new and recreated topics."""
 
     by_topic: dict[str, float]
 

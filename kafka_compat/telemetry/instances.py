@@ -2,7 +2,7 @@
 ClientMetricsManager).
 
 Rules
-1. An instance becomes known with its first request. Any id is accepted, since another broker may have
+1. An instance becomes known with its first request. Any ID is accepted, since another broker may have
    assigned it. The instance is removed when its connection is closed, or after three of its intervals (at
    least a minute) without a request. If there are too many instances, the one that was silent longest is
    removed.
@@ -10,8 +10,8 @@ Rules
    The instance may then request its subscription immediately, to learn of the change.
 3. An instance may request its subscription once per interval, and immediately after a push that failed
    because of an outdated subscription or compression.
-4. An instance may push once per interval, and immediately after a request for its subscription, except for an
-   early request after a failed push. The last push is allowed at any time.
+4. An instance may push once per interval, and immediately after a request for its subscription. An early
+   request after a failed push (rule 3) does not permit an early push. The last push is allowed at any time.
 5. After the last push, further pushes are rejected.
 
 No I/O: callers pass the time in milliseconds of a monotonic clock.
@@ -73,7 +73,7 @@ class ClientInstance:
 
     @property
     def shown_for_ms(self) -> int:
-        """Time in milliseconds for which pushed metrics are current."""
+        """Time in milliseconds that pushed metrics remain current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
@@ -114,7 +114,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Return the ID (new if NOBODY), and the instance or an error."""
+        """Process GetTelemetrySubscriptions. Return the ID (new for NOBODY), and the instance or an error."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:

@@ -1,4 +1,4 @@
-"""Decode a pushed payload to samples with Prometheus names (KIP-714), in another thread. No I/O.
+"""Decode a pushed payload into samples with Prometheus names (KIP-714). May run in any thread. No I/O.
 
 The payload is OTLP's MetricsData, parsed by the official classes of the opentelemetry-proto package. Names
 follow Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for counters, so that the
@@ -186,7 +186,7 @@ _SCALAR_BYTES: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4, _GROUP: 0, _GROUP_END: 
 
 
 def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
-    """Count the fields in a message of that kind, including nested messages, up to `most + 1`.
+    """Count the fields in a message of this kind, including nested messages, up to `most + 1`.
 
     The official parser blocks the interpreter during its call: four MiB of empty messages, two bytes each,
     take 60 to 200 ms and 150 MiB. A limit on the number of fields bounds both. Fields are scanned in the

@@ -5,7 +5,7 @@ Rules
    since the last push (delta temporality), and summed here, as Prometheus expects.
 2. A client that has not pushed for three of its intervals, at least a minute, is removed.
 3. All clients together have at most `series_max` series. Series of one client beyond a tenth of this limit
-   are dropped; at the limit, the clients with the oldest last pushes are removed.
+   are dropped; at the limit, the clients whose last push is oldest are removed.
 
 Times are in milliseconds of a monotonic clock.
 """

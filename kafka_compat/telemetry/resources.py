@@ -37,7 +37,7 @@ async def resource_settings(store: MetadataStore, name: str) -> dict[str, str]:
 
 
 async def put_resource(store: MetadataStore, name: str, settings: Mapping[str, str]) -> None:
-    """Store a resource's settings, or delete it if `settings` is empty. Raises MetadataStoreError."""
+    """Replace a resource's settings; without settings, delete the resource. Raises MetadataStoreError."""
     path = _path(name)
     await store.ensure(znodes.CLIENT_METRICS)
     change: list[stores.Operation] = [stores.SetData(znodes.CLIENT_METRICS, b"")]

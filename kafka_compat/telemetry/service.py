@@ -31,7 +31,7 @@ _GROWTH_MAX: Final = 4
 
 
 class ClientTelemetry:
-    """The client telemetry of one broker. Subscriptions are loaded at the first request of a client."""
+    """The client telemetry of one broker. Subscriptions are loaded at the first client request."""
 
     def __init__(
         self, store: MetadataStore, tasks: Tasks, clock: Clock, pushed: PushedMetrics, max_bytes: int

@@ -161,7 +161,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """Find `count` consecutive free ports on 127.0.0.1, and return the first. Raises OSError if not found."""
+    """Return the first of `count` consecutive free ports on 127.0.0.1. Raises OSError if there are none."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -204,7 +204,7 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 class KafkaBroker:
-    """A broker on a free port of 127.0.0.1, in its own process, which exits with the current process.
+    """A broker on a free port of 127.0.0.1, in its own process. It exits with the current process.
 
     Use it with `with` or `async with`. `settings` contains broker settings by Kafka's names. The data and the
     port are kept by `stop`, `kill` and `start`. The data is deleted at the end of the `with` block.

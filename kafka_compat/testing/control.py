@@ -17,7 +17,7 @@ _TIMEOUT_S = 60.0
 
 
 class ControlFailed(RuntimeError):
-    """Raised if an operation fails. The message is the broker's."""
+    """Raised if an operation fails. The message comes from the broker."""
 
 
 class Control:
@@ -76,9 +76,9 @@ class Control:
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
         `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
-        `error` by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True`
-        (close the connection without handling the request), `lose_answer=True` (handle the request, but do
-        not respond), `cut=True` (send half of the response), or `corrupt=True` (flip bits of the response).
+        `error`, an error name (only for the given topic or partition, if any), `delay_ms`, `drop=True` (close
+        the connection without handling the request), `lose_answer=True` (handle the request, but do not
+        respond), `cut=True` (send half the response), or `corrupt=True` (flip bits of the response).
         """
         given = how if api is None else {"api": api, **how}
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
@@ -100,16 +100,16 @@ class Control:
         return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
-        """Create the topic `name` with the current contents of `topic`, without copying records: records with
-        their offsets and timestamps, settings, and optionally the groups' offsets. The two topics are then
-        independent. Return `name`.
+        """Create the topic `name` with the current contents of `topic`: its records with their offsets and
+        timestamps, its settings, and optionally the offsets of groups. The records are not copied. The two
+        topics are then independent. Return `name`.
         """
         wanted = True if groups == "all" else list(groups)
         self.ask("POST", f"/topics/{quote(topic, '')}/fork", name=name, groups=wanted)
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """Return the brokers, with their cut connections, and whether they are paused."""
+        """Return the brokers, each with its cut connections and whether it is paused."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
@@ -183,7 +183,7 @@ class Control:
         return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
-        """Elect an in-sync broker as leader of a partition, and make it the preferred leader. If `to` is
+        """Elect an in-sync replica as leader of a partition, and make it the preferred leader. If `to` is
         None, elect the preferred leader. Return the partition's state.
         """
         return self._of_partition(topic, partition, "leader", to)

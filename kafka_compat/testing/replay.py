@@ -42,8 +42,8 @@ def load(path: str | Path) -> list[Entry]:
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
     """Send recorded requests to the first of `bootstrap_servers`, over as many connections as were recorded.
     Each request is sent after the responses that preceded it in the recording. Return the responses in the
-    format of `response`, with None for missing responses. Raises OSError if the broker cannot be reached, and
-    EOFError if it closes the connection.
+    format of `response` in the recording, with None for missing responses. Raises OSError if the broker
+    cannot be reached, and EOFError if it closes the connection.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 

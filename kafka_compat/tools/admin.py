@@ -1,4 +1,4 @@
-"""Connect a command to the cluster, with the connection flags shared by all commands."""
+"""Connect a command to the cluster. All commands share the same connection flags."""
 
 from __future__ import annotations
 

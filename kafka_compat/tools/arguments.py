@@ -1,4 +1,4 @@
-"""Parse the flags of Kafka commands that use argparse4j, with its messages and justified text."""
+"""Parse the flags of Kafka commands that use argparse4j, and format text as argparse4j does."""
 
 from __future__ import annotations
 

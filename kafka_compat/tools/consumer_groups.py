@@ -311,7 +311,7 @@ _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 def what_is_wrong(expression: str) -> str | None:
     """Return the error in the regular expression of a KIP-848 subscription, or None if it is valid.
 
-    google-re2 has the syntax of Kafka's RE2/J, but other messages. Raises Failure if google-re2 is missing.
+    google-re2 has the syntax of RE2/J, but different messages. Raises Failure if google-re2 is missing.
     """
     try:
         import re2

@@ -1,4 +1,4 @@
-"""kafka-leader-election: elect the preferred leaders of partitions, or any replica."""
+"""kafka-leader-election: elect preferred leaders, or unclean leaders (replicas that are not in sync)."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def _check(given: Arguments) -> None:
 
 
 def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
-    """Yield, in Kafka's order, whether a check of the flags failed, and the check's message."""
+    """Check the flags in Kafka's order. Yield (whether the check failed, its message) for each check."""
 
     def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)

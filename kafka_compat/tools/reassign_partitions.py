@@ -472,7 +472,7 @@ def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
-    """Start moves between log directories. Return the moving replicas. Raises Failure if one is rejected."""
+    """Start moves between log directories. Return moving replicas. Raises Failure if a move is rejected."""
     from kafka_compat.protocol.messages.alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirTopic,

@@ -42,7 +42,7 @@ def failed(message: str) -> Failure:
 
 
 def read_plan(text: str) -> Plan:
-    """Parse the file for --reassignment-json-file to a plan. Raises Failure if the file is invalid."""
+    """Parse a plan from the content of a --reassignment-json-file. Raises Failure if it is invalid."""
     value = json_input.parsed(text)
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is not JSON")
@@ -102,7 +102,7 @@ def check_plan(plan: Plan) -> Replicas:
 
 
 def read_topics(text: str) -> list[str]:
-    """Parse the file for --topics-to-move-json-file to topics. Raises Failure if the file is invalid."""
+    """Parse topics from the content of a --topics-to-move-json-file. Raises Failure if it is invalid."""
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The file is not valid JSON")

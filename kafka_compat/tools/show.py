@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """Compile a topic list like Kafka's TopicFilter, for `fullmatch`. Raises Failure if it is invalid."""
+    """Compile a topic list for `fullmatch`, as Kafka's TopicFilter does. Raises Failure if it is invalid."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

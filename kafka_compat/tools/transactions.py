@@ -298,7 +298,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Return the transactions that are unknown to every coordinator, so that none will end them."""
+    """Return the transactions that are unknown to every coordinator, so no coordinator will end them."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

@@ -1,9 +1,9 @@
-"""The transaction coordinator: all transactional IDs of the shards of `__transaction_state` that this broker
-leads.
+"""The transaction coordinator: the transactional IDs in this broker's shards of `__transaction_state`.
 
-It passes each request to the state machine of its transactional ID; the runtime does the remaining work,
-except for the markers. Each response is passed to the callback of its request, immediately or when its record
-is committed. Each callback is called exactly once, even if this broker loses the shard or shuts down.
+Requests are passed to the state machines of their transactional IDs. The runtime loads and stores the state
+machines, and a MarkerWriter writes the markers. Each response is passed to the callback of its request,
+immediately or when its record is committed. Each callback is called exactly once, even if this broker loses
+the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _sched_yield = getattr(os, "sched_yield", lambda: None)
 def offer_core() -> None:
     """Yield the processor core to a waiting thread, if there is one.
 
-    Called before work that continues after a response was sent. The response wakes the client's threads, one
-    after another. On a machine with few cores, Linux may queue them behind the broker's thread, and leave
+    Call this before work that continues after a response was sent. The response wakes the client's threads,
+    one after another. On a machine with few cores, Linux may queue them behind the broker's thread, and leave
     them there until the broker sleeps or has used its time slice of a few milliseconds. The call costs a
-    microsecond on an idle core and a time slice on a busy one, so it is made in a few places only.
+    microsecond on an idle core and a time slice on a busy one, so only a few places call it.
     """
     _sched_yield()
 
@@ -201,8 +201,8 @@ class TransactionCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Load a shard of which this broker became leader, and complete its decided transactions. A long log
-        is read in steps, during which requests get COORDINATOR_LOAD_IN_PROGRESS.
+        """Load a shard that this broker now leads, and complete its decided transactions. A long log is read
+        in steps, during which requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
         # Delay loading: at startup, the shard gets its leader before the partitions that need markers do.
         self._runtime.load(index, leader_epoch, delay=True)
@@ -213,7 +213,7 @@ class TransactionCoordinator:
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """Load times in ms of the most recently loaded shards."""
+        """Load times of the most recently loaded shards, in milliseconds."""
         return self._runtime.load_times_ms
 
     def needs_producer_id(self, transactional_id: str) -> bool:
@@ -306,7 +306,7 @@ class TransactionCoordinator:
             self._runtime.carry_out(running, out)
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, Status | None]:
-        """Return an error code, and the status of an ID or None, for DescribeTransactions."""
+        """Return an error code and, if it is NONE, the status of an ID, for DescribeTransactions."""
         running, error = self._find(transactional_id)
         if not error and running is None:
             error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -315,7 +315,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """Return an error code and the IDs that match all filters. `duration_ms` is a minimum, or -1."""
+        """Return an error code and the IDs that match all filters. `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:

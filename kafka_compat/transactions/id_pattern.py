@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state of the automaton. Accepted characters lead to `target`; `free` is reached without one."""
+    """A state of the automaton. Matching characters lead to `target`; states in `free` need none."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 

@@ -1,4 +1,4 @@
-"""Writing of transaction markers, for any coordinator, to partitions that this broker leads."""
+"""Write transaction markers from any coordinator to the partitions that this broker leads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LocalMarkerWriter:
-    """A MarkerWriter for this broker's partitions. Reports markers in `__consumer_offsets` to `groups`."""
+    """A MarkerWriter for this broker's partitions. It reports markers in `__consumer_offsets` to `groups`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class LocalMarkerWriter:
         groups: Callable[[], GroupCoordinator],
         ended: Callable[[TopicPartition, ProducerIdentity], None],
     ) -> None:
-        """`ended` is called with the partition and producer of each appended marker, before its commit."""
+        """`ended` gets the partition and producer of each appended marker before the marker is committed."""
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock

@@ -9,10 +9,10 @@ Rules
 3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
    identity gets a new epoch only if no other producer has replaced it (PRODUCER_FENCED otherwise); a repeated
    request gets the same response (KIP-360). After the second-to-last epoch, the producer ID is replaced.
-4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
-   its own (PrepareEpochFence), which is never returned to a client and takes effect with the decision:
-   `status` contains it before `stored` does. If the record could not be written, the epoch is reused. With
-   transaction.version 2, the abort is treated as one of version 2, whichever version began the transaction.
+4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted with a new epoch
+   (PrepareEpochFence), which is never returned to a client. Until the decision is committed, only `status`
+   contains this epoch. If the record could not be written, the epoch is reused. If transaction.version is 2,
+   the abort follows version 2, even if the transaction began with an older version.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
    response to EndTxn contain the next epoch. A late request has an old epoch and is rejected; a repeated
    EndTxn is recognized by its epoch. The producer may abort a transaction that has not begun, and after the

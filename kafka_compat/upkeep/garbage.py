@@ -39,8 +39,8 @@ class GarbageCollection:
         """Run the automatic collector (rule 2) and freeze survivors (rule 3) until `stop` is called.
 
         Call this after gc.freeze(). Up to Python 3.13, the automatic collector postpones full collections
-        until new objects are a quarter of the survivors of the last full collection, which gc.freeze() does
-        not reset. A collection of the few objects that are not frozen does.
+        until new objects are a quarter of the survivors of the last full collection. gc.freeze() does not
+        reset the number of survivors, but a full collection of the few unfrozen objects does.
         """
         gc.collect()
         gc.set_threshold(*THRESHOLDS)

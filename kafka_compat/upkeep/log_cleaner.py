@@ -93,7 +93,7 @@ class LogCleaner:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Attempt to clean a log, even if its dirty part is small. Returns when the attempt has ended."""
+        """Attempt to clean a log, even if its dirty part is small. Return when the attempt has ended."""
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)
@@ -189,7 +189,7 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Log a failure. Skip a log with unreadable records or indexes; other disk errors are retried."""
+        """Report a failed cleaning. Unless it may be tried again, skip the log until the broker restarts."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d: %s; %s", child.log.topic, child.log.partition, reason, later)
         if not may_try_again:

@@ -1,4 +1,4 @@
-"""Ownership of a log directory: permanently by one broker, and at any time by at most one process."""
+"""Ownership of a log directory. It belongs to one broker, and one process at a time may use it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def directory_name(key: TopicPartition) -> str:
 
 
 def unique_name(key: TopicPartition, ending: str) -> str:
-    """Return a directory name for a partition with a random ID and the suffix `ending`. As in Kafka, a long
+    """Return a directory name for a partition, with a random ID and the suffix `ending`. As in Kafka, a long
     topic name is truncated, so that the result does not exceed the maximum length of a file name.
     """
     suffix = f".{uuid4().hex}{ending}"

@@ -244,7 +244,7 @@ class LogDirectory:
         self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
     def follow_truncations(self, log: Log) -> None:
-        """Let the worker apply truncations of the log to its files."""
+        """Let the worker apply truncations of a log to the log's files."""
         log.truncations.follow(self._take_truncation)
 
     def _on_truncation(self, log: object, truncation: Truncation) -> None:

@@ -69,8 +69,8 @@ class LogMoves:
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """Create an empty copy in `directory`, to which the caller copies the records of the log. Any earlier
-        copy is dropped. Raises LogDirFailure or RefusedForNow.
+        """Create an empty copy in `directory`, and drop any earlier copy. The caller then copies the records
+        of the log. Raises LogDirFailure or RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]

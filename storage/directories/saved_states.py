@@ -5,7 +5,7 @@ logs are packed into one file (`Pack`), because creating a file takes as long as
 state replaces the files that differ, and leaves the logs as after a clean shutdown. Later writes do not
 change the files of a state (see `log.fork`).
 
-A state exists once its directory in the first log directory, which is renamed last, has its final name. A
+A state exists once its directory in the first log directory, the last to be renamed, has its final name. A
 marker file contains the name of the state being restored: if the process is killed during a return, the
 return is repeated. Nothing is synced, so after a machine crash a state, and logs restored from it, may be
 damaged.
@@ -148,8 +148,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Restore the directories of several brokers to a saved state, and `file`, which the first broker saved,
-    to the directory `shared`. No process may have the directories open. Raises OSError.
+    """Restore the directories of several brokers to a saved state. Also restore `file`, saved by the first
+    broker, to the directory `shared`. No process may have the directories open. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())

@@ -80,7 +80,7 @@ class Flushing:
         self.last_ms = self._clock.monotonic_ms()
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
-        """Write the leader-epoch-checkpoint durably. Raises OSError."""
+        """Write the leader-epoch-checkpoint file durably. Raises OSError."""
         # Clear the flag before the write: an epoch added during the write must be stored by the next write.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

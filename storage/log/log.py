@@ -204,7 +204,7 @@ class Log:
 
     @property
     def is_settling(self) -> bool:
-        """Whether a truncation is not on disk yet. Nothing may be written to the log until it is."""
+        """Whether a truncation is not on disk yet. Until then, nothing may be written to the log."""
         return self.truncations.count > 0
 
     @property
@@ -460,7 +460,7 @@ class Log:
         return self._looked_up(first_with_max(self.segments, self.log_start_offset))
 
     def _looked_up(self, lookup: Lookup) -> Lookup:
-        """Run a lookup. Raises LogDirFailure if a file cannot be read, CorruptRecord if it is damaged."""
+        """Run a lookup. Raises LogDirFailure if a file cannot be read, or CorruptRecord if it is damaged."""
         try:
             return (yield from lookup)
         except (OSError, CorruptRecord) as error:

@@ -208,7 +208,7 @@ class LogFiles:
         self._metadata_changed = self.names_changed = self.has_changed = True
 
     def store_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Write the leader-epoch-checkpoint durably."""
+        """Write the leader-epoch-checkpoint file durably."""
         self.has_changed = True
         self._filesystem.write_file_atomically(
             f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", leader_epochs.encode()

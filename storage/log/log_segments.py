@@ -110,7 +110,7 @@ class LogSegments:
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:
-        """Return the first offset of the batch that contains `offset`, or `offset` if no batch does."""
+        """Return the first offset of the batch that contains `offset`, or `offset` if there is none."""
         segment = self.all[self.number_of(offset)]
         position = segment.position_of(offset)
         if position == segment.size_bytes:

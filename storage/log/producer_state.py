@@ -2,7 +2,7 @@
 
 A batch is written only if it passes `check`, which applies these rules:
 - a batch whose epoch is below the producer's epoch is fenced (InvalidProducerEpoch);
-- a batch with the epoch and sequences of any of the last five batches is a retry (Duplicate), not written;
+- a batch with the epoch and sequences of any of the last five is a retry (Duplicate) and is not written;
 - an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
 - a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
   2^31 - 1 (otherwise OutOfOrderSequence);

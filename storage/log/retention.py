@@ -1,4 +1,4 @@
-"""Retention: the choice of old segments to delete, with the reasons. No I/O.
+"""Retention: the choice of old segments to delete, and the reasons. No I/O.
 
 Rules, as in Apache Kafka
 1. Segments are deleted in order, oldest first, until a segment must be kept.
@@ -29,7 +29,7 @@ class DeletionReason(Enum):
 
 
 class RetainedSegment(Protocol):
-    """The properties of a segment on which its deletion depends."""
+    """The properties of a segment that determine whether it is deleted."""
 
     @property
     def base_offset(self) -> int: ...
@@ -55,7 +55,7 @@ def deletable(
     high_watermark: int,
     log_end_offset: int,
 ) -> list[tuple[S, DeletionReason]]:
-    """Select the oldest segments that may be deleted, with the reasons.
+    """Return the oldest segments that may be deleted, each with the reason.
 
     `segments` are all segments of the log, the active one last, and `size_bytes` is their total size.
     """

@@ -87,7 +87,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """Find the record that `first_of_batch` returns, in another thread if reading the batch is slow."""
+    """Find a record with `first_of_batch`, in another thread if reading the batch is slow."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -141,9 +141,9 @@ class RecordTime(NamedTuple):
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
     """Return the first of `count` records in `body` with at least these deltas, or None if there is none.
 
-    As in `record_scan`, there are two methods with the same result. One examines record by record. The other
-    examines many records of the same length at once, by slices that are columns of bytes. Other fields are
-    not checked, because the batch was checked when it was appended.
+    As in `record_scan`, there are two methods with the same result. One examines the records one by one. The
+    other examines many records of the same length at once, with slices that contain one byte of each record.
+    Other fields are not checked, because the batch was checked when it was appended.
 
     Raises InvalidRecord if the records are not contiguous.
     """

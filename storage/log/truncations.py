@@ -1,8 +1,8 @@
 """Pending truncations of a log: they are complete in memory, but not on disk.
 
 The worker of the log's directory first lowers the checkpoints, so that recovery does not trust records beyond
-the new end, and then truncates the files. Until all truncations of a log are on disk, nothing in the log is
-appended, flushed, rolled or deleted by retention. Reads continue.
+the new end, and then truncates the files. Until all truncations of a log are on disk, the log is not appended
+to, flushed or rolled, and retention deletes nothing from it. Reads continue.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, or -1 if there is none. Wraps to 0 after 2^31 - 1."""
+        """The sequence number of the last record, or -1 if there is none. It wraps to 0 after 2^31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return add_sequence(self.base_sequence, self.last_offset_delta)

@@ -1,7 +1,7 @@
 """The sparse offset index of a segment, stored in `<base offset>.index` with entries of 8 bytes.
 
-An entry is (last offset of a batch - base offset, position of that batch). Both numbers are 4 bytes
-big-endian and ascending. A lookup of an offset returns the position of a batch at or before the batch that
+An entry is (last offset of a batch - base offset, position of that batch). Both are big-endian numbers of 4
+bytes, in ascending order. A lookup of an offset returns the position of a batch at or before the batch that
 contains the offset.
 """
 

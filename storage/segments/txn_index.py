@@ -1,4 +1,4 @@
-"""The index of aborted transactions of one segment: file `<base offset>.txnindex`, entries of 34 bytes.
+"""Aborted transactions of one segment, stored in `<base offset>.txnindex` with entries of 34 bytes.
 
     version int16 = 0 | producer ID int64 | first offset int64 | last offset int64 | last stable offset int64
 

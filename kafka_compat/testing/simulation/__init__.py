@@ -1,5 +1,5 @@
-"""Deterministic simulation: brokers and the user's asyncio code on one event loop and simulated time, with
-faults chosen by a seed (docs/testing.md): `simulate(seed, main)`.
+"""Deterministic simulation (docs/testing.md). `simulate(seed, main)` runs brokers and the user's asyncio code
+on one event loop in simulated time, with faults chosen by the seed.
 """
 
 from kafka_compat.testing.simulation.api import Found, SimulationFailed, search, simulate

@@ -119,7 +119,7 @@ class SimulatedBroker:
         loop.network.names[f"kafka-{number}"] = self._host
 
     def start(self) -> None:
-        """Start the broker with its disk, unless it is running, without waiting until it serves."""
+        """Start the broker with its disk, unless it is running. Do not wait until it serves."""
         if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
             self.node = Node(self.name, self._host)

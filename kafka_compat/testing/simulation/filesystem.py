@@ -6,12 +6,12 @@ Written and durable state are separate, for bytes and for names:
   lost sector within the kept length reads as zeros or as its previous content. Truncations are kept in order,
   up to a random one.
 - A name (created, renamed, removed) is durable after `sync_directory` of its directory. A crash keeps a
-  prefix of the changes since, as a journal does, but separately for each directory: syncing a file makes no
-  name durable.
+  prefix of the later changes, as a journal does, but separately for each directory. Syncing a file does not
+  make its name durable.
 
-`crash_at` is the number of the I/O step that does not complete: a write is torn, any other step happens or
-does not. Afterwards, every call raises `Crash`, which no `except OSError` can catch. `after_crash` is the
-disk at the next startup.
+`crash_at` is the number of the I/O step that does not complete: a write is torn, and any other step happens
+completely or not at all. Afterwards, every call raises `Crash`, which no `except OSError` can catch.
+`after_crash` is the disk at the next startup.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class SimulatedFilesystem:
         return found
 
     def after_kill(self) -> SimulatedFilesystem:
-        """Return the disk after a kill of the process (kill -9), with all written data."""
+        """Return the disk after the process is killed (kill -9): all written data survives."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found

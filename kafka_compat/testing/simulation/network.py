@@ -3,7 +3,7 @@
 Rules
 1. Data arrives in order, each chunk after a delay chosen by the seed, and some chunks are split in two.
 2. If a receiver does not read, its sender waits once WINDOW_BYTES are in transit or unread.
-3. A dropped connection ends for both sides at once; data in transit are lost.
+3. A dropped connection ends for both sides at once; data in transit is lost.
 4. A connection that loses a response is dropped when the listener sends data next.
 """
 
@@ -64,7 +64,7 @@ class Network:
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """Return the size of the first chunk of `size` bytes, which is usually `size`."""
+        """Return the size of the first chunk of `size` bytes. Most data is sent as one chunk."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size

@@ -1,4 +1,4 @@
-"""Processes of a simulation: each owns the callbacks and tasks that share its context variable.
+"""Processes of a simulation. A context variable links callbacks and tasks to their process.
 
 Rules
 1. All work that a process schedules belongs to it, since asyncio runs it in a copy of the current context.

@@ -1,9 +1,9 @@
 """Replace the machine's time, randomness and sockets with simulated ones, in every module that uses them.
 
-A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
-Modules imported during a simulation may therefore keep the replacement, and other threads of the process
-continue in real time. If they were simulated too, they would consume the seed's randomness and advance the
-simulated clock with each sleep, depending on the machine's scheduling. The originals are restored at the end.
+A replacement calls the original unless a simulation is running on the current thread. Modules imported during
+a simulation may therefore keep the replacement, and other threads of the process continue in real time. If
+they were simulated too, they would consume the seed's randomness and advance the simulated clock with each
+sleep, depending on the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations

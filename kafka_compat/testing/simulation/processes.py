@@ -127,7 +127,7 @@ def run_apart(seed: int, main: Main, options: Options) -> Report:
 
 
 class Keepers:
-    """Several keeper processes, for many seeds. A context manager."""
+    """Context manager with several keeper processes, for many seeds."""
 
     def __init__(self, count: int, main: Main, options: Options) -> None:
         self._keepers = [Keeper(main, options) for _ in range(count)]
