@@ -64,9 +64,9 @@ def _clients() -> str:
 ## Clients
 
 Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
-same results: produce with each codec, consume, join and leave groups, commit offsets, transactions,
-administration. Each row lists only features that the client supports. For TLS and SASL, see
-[security.md](security.md).
+same results. They produce with each codec, consume, join and leave groups, commit offsets, write
+transactions, and manage topics and groups. Each row lists only features that the client supports. For TLS
+and SASL, see [security.md](security.md).
 
 | Client | Codecs | Features tested |
 |---|---|---|
@@ -85,8 +85,8 @@ The tools of Kafka {BROKER_VERSIONS[0]} print the same output, and exit with the
 Apache Kafka: kafka-topics, kafka-configs, kafka-consumer-groups, kafka-transactions,
 kafka-leader-election, kafka-reassign-partitions, kafka-log-dirs, kafka-delete-records,
 kafka-get-offsets, kafka-dump-log, kafka-features, kafka-cluster, kafka-acls, kafka-delegation-tokens,
-the console producer and consumer, and the performance tools. The built-in commands, which need no Java
-([commands.md](commands.md)), are compared with the tools of Kafka {TOOLS_VERSION}.
+the console producer and consumer, and the performance tools. The built-in commands, which do not need
+Java ([commands.md](commands.md)), are compared with the tools of Kafka {TOOLS_VERSION}.
 """
 
 
@@ -94,9 +94,9 @@ def _files() -> str:
     return """\
 ## Files
 
-kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens those of kafka-compat
-([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster with
-ZooKeeper may contain brokers of both kinds.
+kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens the data directories of
+kafka-compat ([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster
+with ZooKeeper may contain brokers of both kinds.
 """
 
 

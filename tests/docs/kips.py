@@ -91,7 +91,7 @@ KIPS = (
     Kip(700, "DescribeCluster", "conformance/test_cluster.py"),
     Kip(709, "Several groups in one OffsetFetch request", "conformance/test_groups.py"),
     Kip(714, "Client metrics", "telemetry/test_clients.py"),
-    Kip(734, "ListOffsets by largest timestamp", "clients/test_matrix.py"),
+    Kip(734, "ListOffsets by maximum timestamp", "clients/test_matrix.py"),
     Kip(768, "OAUTHBEARER with an OIDC token issuer", "security/oauth/test_token_validation.py"),
     Kip(800, "Reasons in JoinGroup and LeaveGroup", "groups/test_records.py"),
     Kip(827, "Disk space in DescribeLogDirs", "restart/test_log_dirs.py"),
