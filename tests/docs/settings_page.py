@@ -57,7 +57,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "The rate of moves between log directories is limited for each chunk.",
+    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited chunk by chunk.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
     "eligible.leader.replicas.enable": "Applies only to KRaft mode.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
