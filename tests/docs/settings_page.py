@@ -39,16 +39,16 @@ WHY_STORED: Mapping[str, str] = {
     "local.": "Tiered storage (KIP-405) is not supported.",
     "group.consumer.": "The consumer group protocol of KIP-848 is not supported.",
     "group.share.": "Share groups (KIP-932) are not supported.",
-    "group.coordinator.": "For Kafka's new group coordinator; only the classic protocol is supported.",
-    "early.start.listeners": "For KRaft.",
-    "zookeeper.metadata.migration": "For the migration to KRaft.",
-    "password.encoder.": "Passwords cannot be changed dynamically.",
+    "group.coordinator.": "For Kafka's new group coordinator; only the classic group protocol is supported.",
+    "early.start.listeners": "Applies only to KRaft mode.",
+    "zookeeper.metadata.migration": "Applies only to the migration to KRaft.",
+    "password.encoder.": "For encrypting dynamically set passwords, which are not supported.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
     "compression.": "Batches that the broker recompresses use the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
-    "offsets.commit.required.acks": "Commits wait for all in-sync replicas, which is Kafka's default.",
+    "offsets.commit.required.acks": "Offset commits always wait for all in-sync replicas.",
     "create.topic.policy": "The broker does not load Java classes.",
     "alter.config.policy": "The broker does not load Java classes.",
     "principal.builder.class": "The broker does not load Java classes.",
@@ -57,18 +57,18 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "The rate of moves between log directories is limited per chunk.",
+    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited chunk by chunk.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
-    "eligible.leader.replicas.enable": "For KRaft.",
+    "eligible.leader.replicas.enable": "Applies only to KRaft mode.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
-    "log.dir.failure.timeout.ms": "For KRaft.",
-    "replica.socket.receive.buffer.bytes": "The operating system chooses the size.",
+    "log.dir.failure.timeout.ms": "Applies only to KRaft mode.",
+    "replica.socket.receive.buffer.bytes": "The operating system chooses the buffer size.",
     "sasl.kerberos.": "Tickets are obtained from the keytab when needed.",
     "sasl.login.": "Token requests have a fixed timeout.",
-    "sasl.mechanism.controller.protocol": "For KRaft.",
+    "sasl.mechanism.controller.protocol": "Applies only to KRaft mode.",
     "socket.connection.setup.": "Connections between brokers have a fixed timeout.",
     "socket.listen.backlog.size": "The backlog is 512 connections.",
-    "zookeeper.max.in.flight.requests": "Requests are sent immediately.",
+    "zookeeper.max.in.flight.requests": "Requests to ZooKeeper are never queued to limit their number.",
     "preallocate": "Segment files grow as they are written.",
     "log.preallocate": "Segment files grow as they are written.",
 }
@@ -94,7 +94,7 @@ kafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --broker-defaults
     --add-config log.retention.ms=3600000              # dynamically, for all other topics, on all brokers
 ```
 
-The column **Here** shows the effect of a setting:
+The **Here** column shows the effect of a setting:
 
 | Here | |
 |---|---|
@@ -103,9 +103,9 @@ The column **Here** shows the effect of a setting:
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
 | ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
 
-Unknown names are ignored; the broker logs them, with a suggestion for mistyped names.
+Unknown settings are ignored; the broker logs them, with a suggestion if a name is mistyped.
 
-The column **Change** shows when a new value takes effect: *restart* requires a restart of the broker;
+The **Change** column shows when a new value takes effect: *restart* requires a restart of the broker;
 *dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
 brokers or *per broker*.
 """
@@ -130,13 +130,14 @@ def page() -> str:
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, dynamic only\n",
-            "Set these with `kafka-compat configs --alter --broker N`. They can also be set in files.\n",
+            "Set these settings with `kafka-compat configs --alter --broker N`, or in a properties file.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
             "| Setting | Default | Here | Description |\n|---|---|---|---|",
             f"| `{SUPER_USERS}` | none | **works** | Principals with all rights: `User:NAME;User:NAME`. |",
-            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Allow access to resources without ACLs. |\n",
+            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | "
+            "Whether all principals may access resources without ACLs. |\n",
             "## Settings of one listener\n",
             "These settings can be set for one listener, as `listener.name.NAME.SETTING`, or for one of its",
             "SASL mechanisms, as `listener.name.NAME.MECHANISM.SETTING`. Write both names in lower case.\n",
@@ -163,7 +164,7 @@ def _of_listeners() -> list[str]:
 def _counts(keys: Iterable[ConfigKey], *, broker: bool) -> str:
     states = [state(key, broker=broker) for key in keys]
     told = ", ".join(
-        f"{states.count(one)} {one.strip('*')}"
+        f"{one.strip('*')}: {states.count(one)}"
         for one in ("**works**", "not needed", "stored only", "ignored")
         if one in states
     )
