@@ -184,7 +184,7 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # Let the watches fire before the readers that wait for this batch continue.
+            # Let the watches fire before resuming the readers that wait for this batch.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None

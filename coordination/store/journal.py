@@ -74,9 +74,9 @@ class Journal:
         if self._bytes < len(data):
             self.tail_was_cut = True
             log.error(
-                "Removed an incomplete change from the end of %s (%d bytes after transaction %d). After a "
-                "crash during a write, no action is needed: the change was not acknowledged. Otherwise the "
-                "file was damaged, and the change is lost: %s",
+                "Removed an incomplete change from the end of %s (%d bytes after transaction %d). If the "
+                "broker crashed during a write, no action is needed: the change was not acknowledged. "
+                "Otherwise, the file was damaged and the change is lost. Removed data: %s",
                 self.path,
                 len(data) - self._bytes,
                 tree.zxid,

@@ -57,7 +57,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # Call the watch before callers that have read the change are resumed.
+                    # Call the watch before resuming the callers that have read the change.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -100,7 +100,7 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
-        # Send before registering: if the message is too long, `_send` raises, and the entry would remain.
+        # Register after sending: if `_send` raises, an entry registered earlier would never be removed.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id

@@ -218,8 +218,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # The response arrived on a new connection whose watches are not set yet. They would fire
-                    # only after the change can be read.
+                    # Reject a response from a new connection whose watches are not set yet: they would fire
+                    # only after the caller has read the change.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer

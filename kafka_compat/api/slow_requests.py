@@ -56,7 +56,7 @@ class SlowRequests:
 
     def _look(self, served: Served) -> None:
         if self._threshold_ms == OFF:
-            return  # The setting was disabled while the request was being served.
+            return  # Logging of slow requests was disabled while the request was being served.
         took_ms = int((served.answered_s - served.began_s) * 1000)
         if took_ms < self._threshold_ms or served.api_key in _WAIT_FOR_OTHERS:
             return

@@ -41,7 +41,7 @@ class Addresses:
             if caller.local_host is None:
                 return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
-                # Return the address to which the client connected. The client may be unable to reach others.
+                # Return the address that the client used: other addresses may be unreachable for the client.
                 return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

@@ -316,15 +316,14 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # Reuse a connection to the same address: bootstrap servers have different IDs in the metadata.
+            # Reuse a connection to the same address: in the metadata, a bootstrap server has a different ID.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # Raise a retriable error, because a broker may soon replace the process that listens on
-                    # the port.
+                    # Raise a retriable error: a broker may soon replace the process that listens on the port.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {

@@ -424,8 +424,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Request a new producer ID, because brokers would reject the sequence numbers after the lost
-                # batch.
+                # Request a new producer ID: brokers would reject the sequence numbers after the lost batch.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

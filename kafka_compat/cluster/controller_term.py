@@ -197,7 +197,7 @@ class ControllerTerm:
         # Set all watches again, because an interrupted attempt may have lost some. Duplicates are harmless.
         self._watched.clear()
         await nodes.enable_features(version)
-        # Delete old notices, because a newly elected controller reads all states.
+        # Delete old notifications, because a newly elected controller reads all states.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()

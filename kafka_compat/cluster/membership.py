@@ -322,7 +322,7 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # Only log the error: if the journal is on the failed disk, the next startup detects it.
+            # Only log the error: if the journal's disk has failed, the next startup detects the failure.
             log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- snapshots

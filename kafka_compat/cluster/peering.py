@@ -277,7 +277,7 @@ class Peering:
                 return
             else:
                 left = len(response.remaining_partitions)
-                log.warning("Could not move leadership to other brokers (partitions: %d)", left)
+                log.warning("Controlled shutdown is incomplete (partitions without a new leader: %d)", left)
 
     async def _request_shutdown(self) -> ControlledShutdownResponse | None:
         config = self._context.config

@@ -233,7 +233,7 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # Only log the error: if the journal is on the failed disk, the next startup detects it.
+                # Only log the error: if the journal's disk has failed, the next startup detects the failure.
                 log.error("Could not store the state of the offline partitions: %s", error)
 
     # --- logs unknown to the store

@@ -32,8 +32,8 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings for the same value in different units, in order of precedence. A dynamic setting overrides all
-#: static ones of its group: for example, a dynamic log.retention.hours overrides a static log.retention.ms.
+#: Groups of settings for one value in different units, each in order of precedence. A dynamic setting of a
+#: group overrides all static ones: a dynamic log.retention.hours overrides a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),

@@ -159,7 +159,7 @@ group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
 group.coordinator.new.enable boolean false medium internal stored
 offset.metadata.max.bytes int 4096 high read-only works # Maximum size of the metadata in an offset commit, in bytes.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]
-offsets.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __consumer_offsets, limited to the number of brokers when the topic is created.
+offsets.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __consumer_offsets. The topic cannot be created until the cluster has this number of brokers. A standalone broker uses 1.
 offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it after the topic has been created.
 offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __consumer_offsets, in bytes.
 offsets.topic.compression.codec int 0 high read-only works # Compression codec of batches in __consumer_offsets. 0: none, 1: gzip, 2: snappy, 3: lz4, 4: zstd.
@@ -200,8 +200,8 @@ log.dirs string null high read-only works # Data directories, separated by comma
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
 log.roll.ms long null high cluster-wide works # Time in milliseconds after which a segment is closed even if it is not full. Unset: log.roll.hours.
 log.roll.hours int 168 high read-only works [1,...] # Time in hours after which a segment is closed even if it is not full. log.roll.ms takes precedence.
-log.roll.jitter.ms long null high cluster-wide works # Maximum random time in milliseconds that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
-log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random time in hours that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
+log.roll.jitter.ms long null high cluster-wide works # Maximum random jitter, in milliseconds, that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
+log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random jitter, in hours, that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
 log.retention.ms long null high cluster-wide works # Time in milliseconds that records are kept. -1: no limit. Unset: log.retention.minutes.
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
@@ -212,7 +212,7 @@ log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, limited to the range from 1,000 to 3,000. Without this limit, the value is also the default of log.flush.interval.ms.
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush. Values below 1,000 count as 1,000, and values above 3,000 as 3,000. The configured value is also the default of log.flush.interval.ms.
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
 log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which recovery points are written to disk. After a crash, each log is checked from its recovery point.
 log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which the log start offsets are written to disk.
@@ -239,7 +239,7 @@ group.share.max.groups short 10 medium read-only stored [1,...,100]
 group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
 transaction.state.log.min.isr int 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __transaction_state.
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
-transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state, limited to the number of brokers when the topic is created.
+transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state. The topic cannot be created until the cluster has this number of brokers. A standalone broker uses 1.
 transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it after the topic has been created.
 transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __transaction_state, in bytes.
 transaction.partition.verification.enable boolean true low cluster-wide works # Whether records of a transaction are rejected if their partition has not been added to the transaction.
@@ -305,7 +305,7 @@ sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # 
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
 sasl.server.callback.handler.class class null medium read-only listener # Full class name of the OAUTHBEARER token validator: Kafka's OAuthBearerValidatorCallbackHandler or, for development, OAuthBearerUnsecuredValidatorCallbackHandler. Set it per listener and mechanism.
 sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / or @, for principals in the default realm only.
-sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, such as listener.name.NAME.plain.sasl.jaas.config.
+sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, for example with listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
 sasl.login.callback.handler.class class null medium read-only listener # Full name of the class that obtains the brokers' own OAUTHBEARER tokens: Kafka's OAuthBearerLoginCallbackHandler or, for development, OAuthBearerUnsecuredLoginCallbackHandler.
@@ -347,7 +347,7 @@ password.encoder.iterations int 4096 low read-only stored [1024,...]
 
 #: Settings that Kafka accepts only in AlterConfigs (KIP-73, KIP-113). This broker also accepts them in files.
 DYNAMIC_ONLY_TABLE = """
-leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker, as a leader, sends to followers of the replicas in leader.replication.throttled.replicas. The default is no limit.
+leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to followers from the replicas in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.
 replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second for moving replicas between data directories. The default is no limit.
 """  # noqa: E501

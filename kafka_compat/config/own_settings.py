@@ -44,14 +44,14 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Limit this by default. Kafka's default is -1 (no limit), because the JVM limits its heap.
+    # Limit requests in memory by default. Kafka's default is -1 (no limit), because the JVM limits its heap.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 
 OWN_TABLE = f"""
 kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are created at the first startup of the cluster. A file with the same content is imported only once. Unset: no credentials are created.
 kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record in a produced batch is validated. false: only the batch header and the checksum are validated.
-kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Set it on all brokers.
+kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Use the same value on all brokers.
 kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds between the first and the last byte of a request. The broker closes the connections of slower clients.
 kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size in bytes of responses waiting to be sent. Above the limit, the broker does not serve clients that have unread responses; above twice the limit, it disconnects them.
 kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. With --processes N: the first of N ports, one for each broker. Unset: no listener.

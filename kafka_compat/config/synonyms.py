@@ -37,7 +37,7 @@ _TYPES = {
     "password": 9,
 }
 
-#: Groups of settings for one value, in order of precedence: the first one that is set provides the value.
+#: Groups of synonymous settings. Within a group, the first setting that is set takes precedence.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 

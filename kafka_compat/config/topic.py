@@ -85,7 +85,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
             except ConfigError:
                 pass
         values[name] = server_default(config, name)
-    # message.timestamp.difference.max.ms applies instead of a newer setting without a limit (KIP-937).
+    # message.timestamp.difference.max.ms replaces each of the newer settings that has no limit (KIP-937).
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 

@@ -113,8 +113,7 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = iter(records_of(batch))
             if header.is_control:
                 marker = next(records, None)
-                # If the marker is missing, nothing is left to apply: compaction removes all records of a
-                # transaction before its marker.
+                # Without a marker, nothing is left to apply: compaction has removed the whole transaction.
                 if marker is not None:
                     committed = control_record_type(marker) is ControlRecordType.COMMIT
                     yield ReplayedBatch(offset, producer_id, committed, [])

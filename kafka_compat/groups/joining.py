@@ -105,7 +105,7 @@ class Joining:
     def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
         same = member.protocols == request.protocols
         if self._rebalance.state is COMPLETING_REBALANCE and same:
-            # The member did not receive the response to its first JoinGroup, and repeats the request.
+            # The member did not receive the response to its JoinGroup request, and repeats it.
             self._rebalance.answer_join(member, waiter)
         elif self._rebalance.state is STABLE and same and member.member_id != self._roster.leader_id:
             self._outbox.respond(waiter, self._rebalance.join_result(member.member_id, members=False))
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # Name the previous ID as leader, so that an older client that is leader does not assign again.
+            # Return the former leader ID: an older client that is leader would otherwise assign again.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )

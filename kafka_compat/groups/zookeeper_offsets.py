@@ -42,7 +42,9 @@ class ZooKeeperOffsets:
                 znodes.consumer_offset_path(group, topic, partition), znodes.encode_offset(offset)
             )
         except (MetadataStoreError, ValueError) as error:
-            log.warning("Could not store an offset of group %r for %s-%d: %r", group, topic, partition, error)
+            log.warning(
+                "Could not store an offset in ZooKeeper (group %r, %s-%d): %r", group, topic, partition, error
+            )
             return ErrorCode.UNKNOWN_SERVER_ERROR
         return ErrorCode.NONE
 
@@ -57,7 +59,9 @@ class ZooKeeperOffsets:
         except NoNode:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         except (MetadataStoreError, ValueError) as error:
-            log.warning("Could not read an offset of group %r for %s-%d: %r", group, topic, partition, error)
+            log.warning(
+                "Could not read an offset in ZooKeeper (group %r, %s-%d): %r", group, topic, partition, error
+            )
             return NO_OFFSET, ErrorCode.UNKNOWN_SERVER_ERROR
         if offset is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -26,7 +26,7 @@ from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
 
-# Maximum size of a part in memory that is joined with adjacent parts.
+# Maximum size, in bytes, of in-memory parts that are joined with adjacent parts.
 _JOINED_BYTES_MAX: Final = 64 * 1024
 # Maximum number of parts in a batch. Responses to requests that arrived together are sent in a batch.
 _BATCH_PARTS_MAX: Final = 64

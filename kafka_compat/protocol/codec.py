@@ -30,7 +30,7 @@ _VERSION: Final = struct.Struct(">h")
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
 """Maximum size of a message in which errors are located, which is 100 times slower than decoding."""
 
-# Maximum size of records in memory that are joined with adjacent bytes.
+# Maximum size, in bytes, of in-memory records that are joined with adjacent bytes.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 

@@ -144,7 +144,7 @@ def _add(
     sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
-    # `_convert` handles clients that use even older versions.
+    # `_convert` handles versions before FIRST_VERSION_WITH_FORMAT_2.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes, held in found:
         if plan.send(target, data, size_bytes):

@@ -478,7 +478,7 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # Resign as leader: some data may not be on disk, and a later sync could succeed without it.
+            # Resign as leader: data may be missing on disk, and a later sync may succeed without writing it.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

@@ -63,7 +63,7 @@ def find_logs(
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
-    # After a machine crash, the end of a segment may be lost even if the next segment survived.
+    # Treat gaps as damage after a machine crash: it may lose the end of a segment, but not the next segment.
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)

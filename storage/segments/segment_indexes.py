@@ -99,7 +99,7 @@ class SegmentIndexes:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
-                # The files are missing after a return to a saved state (`saved_states`).
+                # Saved states and forks omit the index files of a small active segment (see `write_fork`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
             logger.warning("Rebuilding the indexes of %s: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)

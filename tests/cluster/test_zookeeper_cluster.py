@@ -91,7 +91,7 @@ def test_the_last_broker_stops_immediately_after_a_second_signal(cluster: Cluste
     last = cluster.brokers[3].process
     last.child.send_signal(signal.SIGTERM)
     wait_until(
-        lambda: "Could not move leadership to other brokers" in last.tail(),
+        lambda: "Controlled shutdown is incomplete" in last.tail(),
         10,
         "a controlled shutdown attempt",
     )

@@ -172,7 +172,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # Retry. If the response was lost, the store may already contain the change and its notice.
+                # Retry. If the response was lost, the store may contain the change and its notification.
                 continue
             if wanted != known.entries:
                 log.info("Changed the ACLs on %s (ACLs: %d)", pattern, len(wanted))
@@ -270,7 +270,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # Watch unreadable nodes, because repairing a node by hand creates no notice.
+        # Watch unreadable nodes, because a node that is repaired by hand creates no notification.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)

@@ -78,7 +78,7 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
     """Run a simulation, and return its report. If the simulation fails, the report includes the journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
-    # Enter `stamped` first, so that `simulated` also patches the modules that it imports.
+    # Enter `stamped` first, so that `simulated` also patches the modules that `stamped` imports.
     with stamped(), simulated(loop, seed):
         simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
         try:
