@@ -112,7 +112,7 @@ class Registry:
             return JsonSchema()
         if kind == "AVRO":
             references = await self._references(named, "")
-            # Use a thread: the first AvroSchema imports fastavro, and this would block the event loop too long.
+            # Use a thread: the first AvroSchema imports fastavro, which would block the event loop.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
