@@ -44,7 +44,7 @@ class Place(NamedTuple):
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """Return the place whose URL is this URL followed by `path`."""
+        """Return this place with `path` appended to its URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 

@@ -315,9 +315,9 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait until a topic with this name may be created. Brokers remove a topic before its nodes are
-        deleted. Kafka responds before the nodes are deleted, and a client that then recreates the topic may
-        get TOPIC_ALREADY_EXISTS.
+        """Wait, for a limited time, until a topic with this name may be created. Brokers remove a topic
+        before its nodes are deleted. Kafka responds before the nodes are deleted, so clients that recreate
+        the topic may get TOPIC_ALREADY_EXISTS.
         """
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):

@@ -111,9 +111,7 @@ class GroupCoordinator:
         return self._runtime.shard_of(group_id)
 
     def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Process the committed marker of a transaction in a shard: make its offsets visible, or discard
-        them.
-        """
+        """Process the committed marker of a transaction in a shard: publish its offsets, or discard them."""
         self._runtime.end_transaction(index, producer_id, committed)
 
     def join(self, group_id: str, request: Join, respond: Callable[[JoinResult], None]) -> None:
