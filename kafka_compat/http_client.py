@@ -38,7 +38,7 @@ class Unreachable(ConnectionError):
 
 
 class Place(NamedTuple):
-    """A server and path for requests, and the TLS context that authenticates it (None: plain HTTP)."""
+    """A server and path for requests, and the TLS context to authenticate the server (None: plain HTTP)."""
 
     url: str
     tls: ssl.SSLContext | None

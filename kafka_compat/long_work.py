@@ -1,6 +1,6 @@
 """Cooperative scheduling of long-running work, so that it does not delay other requests on the event loop.
 
-Work that may be long is written as a generator of steps. It yields None to allow other work to run, or a
+Work that may take long is written as a generator of steps. It yields None to allow other work to run, or a
 function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
 the steps immediately while they are quick, as nearly all are, and returns their result; otherwise it returns
 a coroutine that executes the remaining steps. If steps return a coroutine, its result is their result. A

@@ -1,5 +1,5 @@
 """Client for all brokers of a cluster, used by commands. For each request, it chooses a broker and the newest
-version that both support. It retries until a broker responds or default.api.timeout.ms has passed.
+version that client and broker support. It retries until a broker responds or default.api.timeout.ms passes.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Notifier of credential and quota caches when settings of users, clients or IP addresses change."""
+    """Notifies the credential and quota caches when settings of users, clients or IP addresses change."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks

@@ -178,7 +178,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
     ) -> Steps[None]:
-        """Commit offsets. Offsets for unknown partitions are rejected; all others get the same error code."""
+        """Commit offsets. `respond` receives an error code for each partition."""
         refused: PartitionErrors = {}
         for some in batched(request.offsets):
             for partition in some:
