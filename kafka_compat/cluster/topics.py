@@ -122,7 +122,7 @@ class Topics:
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """Return an internal topic, and create it if it is missing. As in Kafka, creation fails if there are
         fewer brokers than the configured replication factor, so that the first broker of a cluster does not
-        store the only replica of the offsets. A standalone broker does not wait for other brokers.
+        store the only replica of the offsets. On a standalone broker, the replication factor is 1.
         """
         brokers_max = INT32_MAX if self._may_have_peers else 1
         internal = topic_rules.internal_topic(self._config, name, brokers_max)

@@ -98,7 +98,7 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Change the ID of a static member. The member stays leader, and keeps its position in the order."""
+        """Change the ID of a static member. It keeps its position in the order, and a leader stays leader."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {one.member_id: one for one in self.members.values()}
