@@ -38,13 +38,13 @@ class Unreachable(ConnectionError):
 
 
 class Place(NamedTuple):
-    """A server and path for requests, and the TLS context that authenticates it (None: plain HTTP)."""
+    """A server and path for requests, and the TLS context to authenticate the server (None: plain HTTP)."""
 
     url: str
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """Return the place whose URL is this URL followed by `path`."""
+        """Return this place with `path` appended to its URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 

@@ -94,12 +94,13 @@ class Calls:
     ) -> Any:
         """Serve a request. Return its response, None if it expects no response, or a Deferred.
 
-        `version` must be one that the API serves. Raises HungUp if the caller must be disconnected without a
+        `version` must be served by the API. Raises HungUp if the caller must be disconnected without a
         response, and KafkaError if the API is not served.
 
-        If a Deferred has a `sent` callback, call it when the response is sent. The remaining arguments
-        describe a request that arrived in a frame: its size without the length prefix, the times when it
-        arrived and when serving began (see StagedContext), and whether its bytes live as long as the request.
+        If the Deferred has a `sent` callback, the caller must call it when the response is sent. The
+        remaining arguments describe a request that arrived in a frame: its size without the length prefix,
+        the times when it arrived and when serving began (see StagedContext), and whether its bytes live as
+        long as the request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -183,8 +184,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """Convert a handler's return value to a response, None or a Deferred. Only this method accepts
-        generators and coroutines. An object that looks like both is a compiled coroutine.
+        """Convert a handler's return value, which may also be a generator or a coroutine, to a response, None
+        or a Deferred. A compiled coroutine looks like both.
         """
         if result is None or isinstance(result, Deferred):
             return result

@@ -75,8 +75,8 @@ _plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
 
 
 def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Return whether a message class itself has an error code, and the name and plan of each list field whose
-    elements have error codes.
+    """Return the plan of a message class: whether the class itself has an error code, and the name and plan
+    of each list field whose elements have error codes.
     """
     known = _plans.get(kind)
     if known is not None:

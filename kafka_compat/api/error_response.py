@@ -3,7 +3,7 @@
 Each response is identical to that of Kafka's `AbstractRequest.getErrorResponse`. If the response has a
 top-level error code, that code is set. If it has one entry per topic, partition, group or resource, each
 entry named in the request reports the error. `ECHOES` maps the arrays of requests to arrays of responses;
-exceptions have their own functions. A test compares all responses with those of Kafka's classes.
+all other responses have their own functions. A test compares all responses with those of Kafka's classes.
 """
 
 from __future__ import annotations

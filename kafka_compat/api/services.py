@@ -44,7 +44,7 @@ class Services(Protocol):
 
     clock: Clock
     long_work: LongWork
-    """The scheduler of long work on the event loop."""
+    """The scheduler of long-running work on the event loop."""
     authorizer: Authorizer | None
     """The authorizer, or None if all operations are allowed."""
     config: BrokerConfig

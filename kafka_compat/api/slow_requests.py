@@ -47,7 +47,7 @@ class SlowRequests:
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:
-        """Apply the current value of the setting."""
+        """Apply the current value of kafka.compat.log.slow.request.ms."""
         before, self._threshold_ms = self._threshold_ms, self._config.int(SETTING)
         if before == OFF and self._threshold_ms != OFF:
             self._calls.add_account(self._look)

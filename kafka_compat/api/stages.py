@@ -42,9 +42,9 @@ also raise KafkaError to send an error response.
 
 
 class Served(NamedTuple):
-    """A completed request. The times are values of time.perf_counter: start of serving, response ready, and
-    response passed to the caller. `error_code` is the top-level error code of the response, or 0. `response`
-    is None if no response was sent. `context` is the context that the other stages received.
+    """A completed request. The times (time.perf_counter) are when serving began, when the response was ready,
+    and when it was passed to the caller. `error_code` is the top-level error code of the response, or 0.
+    `response` is None if no response was sent. `context` is the context that the other stages received.
     """
 
     principal: Principal
@@ -160,7 +160,7 @@ class StagedContext(RequestContext):
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """Return the caller's Deferred for the result of the stages: a response, None or a Deferred."""
+        """Return the Deferred for the caller. `result` is a response, None or a Deferred."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):

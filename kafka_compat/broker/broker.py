@@ -379,7 +379,7 @@ class Broker:
 
     async def suspend(self) -> Sockets:
         """Drop the broker's state, as if the process were killed, but keep its listening sockets for
-        `resume`. Clients are disconnected, and new connections wait. Raises StartupError if the broker is not
+        `resume`. Clients are disconnected, and new connections wait. Raises StartupError if it is not
         running.
         """
         running, self._running = self._running, None
@@ -405,9 +405,7 @@ class Broker:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start with the current contents of the log directories. After a StartupError, the broker cannot
-        continue.
-        """
+        """Start with the log directories' current contents. After a StartupError, the broker is unusable."""
         try:
             self._running = await self._start(sockets)
         except BaseException:

@@ -112,7 +112,7 @@ class Entrances:
                 await certificates.look()
 
     def _keys(self, source: KeySource) -> KeySet:
-        """Return the token issuers' keys. All listeners with the same source share them."""
+        """Return the token issuers' keys. Listeners with the same key source share the keys."""
         from kafka_compat.security.oauth.key_set import KeySet
 
         return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))

@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """A filter that limits messages about a lack of file descriptors to one per minute, because every attempt
-    to open a file then fails for the same reason.
+    """A filter that limits messages about a lack of file descriptors to one per minute, because during a
+    shortage, every attempt to open a file fails.
     """
 
     def __init__(self) -> None:

@@ -288,7 +288,7 @@ def _run_replay(args: argparse.Namespace) -> Any:
 
 
 def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
-    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)). An omitted bound is None."""
+    """Parse P:FIRST-LAST into (P, (FIRST, LAST + 1)). An omitted bound is None."""
     partition, colon, both = text.partition(":")
     first, dash, last = both.partition("-")
     try:

@@ -1,7 +1,7 @@
 """The process of one broker, started by the supervisor of `kafka-compat serve --processes N`.
 
 Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
-zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
+zookeeper.connect, reaches the metadata store. If the connection ends, the supervisor has exited, and this
 process stops. Its only argument identifies it in `ps`.
 """
 

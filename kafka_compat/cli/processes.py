@@ -8,7 +8,7 @@ Rules
 2. If a broker fails to start the first time, the command ends. A broker that dies later is restarted: at
    once, or after growing delays if it soon dies again (RestartWaits).
 3. When a process's connection ends, its sessions end: the other brokers immediately consider the broker dead.
-4. When the supervisor dies, the broker processes notice by their connections, and stop.
+4. When the supervisor dies, its connections to the broker processes close, and these processes stop.
 """
 
 from __future__ import annotations

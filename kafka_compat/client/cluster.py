@@ -1,5 +1,5 @@
 """Client for all brokers of a cluster, used by commands. For each request, it chooses a broker and the newest
-version that both support. It retries until a broker responds or default.api.timeout.ms has passed.
+version that client and broker support. It retries until a broker responds or default.api.timeout.ms passes.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class Cluster:
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of one broker. Retries and errors are those of `ask`."""
+        """Return the response of one broker. Retries like `ask`, and raises the same errors."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
         """Return the response of one broker without retries, except that a closed connection is reopened
-        once. Raises OSError, EOFError or ValueError if the request fails, and the errors of `ask`.
+        once. Raises OSError, EOFError or ValueError if the request fails, and the same errors as `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -115,13 +115,13 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """Send one broker a request that has no response. Retries and errors are those of `ask`."""
+        """Send one broker a request that has no response. Retries like `ask`, and raises the same errors."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the controller's response, retrying after NOT_CONTROLLER. Raises the errors of `ask`."""
+        """Return the controller's response; retry after NOT_CONTROLLER. Raises the same errors as `ask`."""
         with self._in_time():
             while True:
                 self._know(call)
@@ -135,7 +135,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """Return the broker ID of a group's or transactional ID's coordinator. Raises the errors of `ask`."""
+        """Return the broker ID of a group or transaction coordinator. Raises the same errors as `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -154,7 +154,7 @@ class Cluster:
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
         """Return the response of the coordinator of a group or a transactional ID, retrying after transient
-        errors. Raises the errors of `ask`.
+        errors. Raises the same errors as `ask`.
         """
         with self._in_time():
             while True:
@@ -174,7 +174,7 @@ class Cluster:
         may_create: bool = False,
     ) -> Any:
         """Return the metadata for these topics, or for all topics if `topics` is None. `may_create` allows
-        brokers to create missing topics. Raises the errors of `ask`.
+        brokers to create missing topics. Raises the same errors as `ask`.
         """
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
@@ -196,18 +196,18 @@ class Cluster:
             return answer
 
     def brokers(self, call: str = "describeCluster") -> list[Node]:
-        """Return the live brokers, sorted by ID. Raises the errors of `ask`."""
+        """Return the live brokers, sorted by ID. Raises the same errors as `ask`."""
         with self._in_time():
             self._learn(call)
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """Return the newest version of an API that broker and client support. Raises the errors of `ask`."""
+        """Return the newest API version that broker and client support. Raises the same errors as `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """Return the range of versions that a broker supports for each API. Raises the errors of `ask`."""
+        """Return a broker's range of supported versions for each API. Raises the same errors as `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]

@@ -40,7 +40,7 @@ class Connection:
         self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
 
     def receive(self, key: ApiKey, version: int) -> Any:
-        """Return the response to the oldest outstanding request. Raises the errors of `ask`."""
+        """Return the response to the oldest outstanding request. Raises the same errors as `ask`."""
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:

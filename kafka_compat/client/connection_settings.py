@@ -85,7 +85,7 @@ def addresses(text: str) -> list[tuple[str, int]]:
 
 
 def connection_settings(settings: Mapping[str, str], timeout_s: float) -> ConnectionSettings:
-    """Derive connection settings from a client's properties. Raises WrongSettings if one is invalid."""
+    """Derive connection settings from a client's properties. Raises WrongSettings if any is invalid."""
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise WrongSettings(f"security.protocol={protocol}: expected one of {', '.join(_PROTOCOLS)}")

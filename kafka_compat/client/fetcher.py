@@ -41,7 +41,7 @@ class FetchSettings(NamedTuple):
 
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
-    """Convert a Java consumer's settings. Raises ValueError, with the setting's name, if one is invalid."""
+    """Convert a Java consumer's settings. Raises ValueError, naming the setting, if a value is invalid."""
     number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
@@ -70,7 +70,7 @@ def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
 
 
 class Fetcher:
-    """A consumer of assigned partitions, which buffers the fetched records."""
+    """A consumer that fetches and buffers the records of assigned partitions."""
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self._cluster = cluster
@@ -83,7 +83,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume only these partitions, from an offset, EARLIEST, LATEST or, if None, auto.offset.reset."""
+        """Consume only these partitions, from an offset, EARLIEST, LATEST or None (auto.offset.reset)."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()
@@ -111,7 +111,7 @@ class Fetcher:
 
     def poll(self, wait_s: float) -> None:
         """Fetch from the leaders unless records are buffered. Raises KafkaError if a broker reports an error,
-        NoOffset, StorageError if records are corrupt, and the errors of `Cluster.ask`.
+        NoOffset, StorageError if records are corrupt, and the same errors as `Cluster.ask`.
         """
         if self._records:
             return
@@ -224,7 +224,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """Consumer, without a group, of all topics that `topics()` returns. It calls `topics()` periodically."""
+    """A consumer without a group. It reads all topics returned by `topics()`, which it calls periodically."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Look for new topics if due, and fetch records. Raises the errors of `Fetcher.poll`."""
+        """Look for new topics if due, and fetch records. Raises the same errors as `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()

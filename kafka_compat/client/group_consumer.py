@@ -172,7 +172,7 @@ class GroupConsumer:
 
     def poll(self, wait_s: float) -> None:
         """Join the group, send a heartbeat and commit if due, and fetch records. Raises KafkaError if the
-        member is rejected, and the errors of `Fetcher.poll`.
+        member is rejected, and the same errors as `Fetcher.poll`.
         """
         if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Auto-commit, and leave the group unless this is a static member. Raises the errors of `poll`."""
+        """Auto-commit, and leave the group unless the member is static. Raises the same errors as `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,7 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Commit this member's positions if they have changed. Raises the errors of `poll`."""
+        """Commit this member's positions if they have changed. Raises the same errors as `poll`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()

@@ -67,12 +67,12 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[Listed]:
-    """Return all consumer groups. Raises KafkaError if a request fails, and the errors of `Cluster.ask`."""
+    """Return all consumer groups. Raises KafkaError on failure, and the same errors as `Cluster.ask`."""
     return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """Return the IDs of all groups, of any protocol. Raises the errors of `list_groups`."""
+    """Return the IDs of all groups, of any protocol. Raises the same errors as `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -90,7 +90,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
     """Describe a consumer group (classic or KIP-848). Raises KafkaError if it does not exist or is not a
-    consumer group, and the errors of `Cluster.ask`.
+    consumer group, and the same errors as `Cluster.ask`.
     """
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
@@ -179,7 +179,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """Return a group's committed offsets. Raises KafkaError on failure, and the errors of `Cluster.ask`."""
+    """Return a group's committed offsets. Raises KafkaError, and the same errors as `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -239,7 +239,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 
 
 def delete_group(cluster: Cluster, group_id: str) -> None:
-    """Delete a group. Raises KafkaError if this fails, and the errors of `Cluster.ask`."""
+    """Delete a group. Raises KafkaError if this fails, and the same errors as `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
@@ -251,7 +251,7 @@ def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Delete a group's offsets for these partitions, and return an error code for each partition. Raises
-    KafkaError if the whole request fails, and the errors of `Cluster.ask`.
+    KafkaError if the whole request fails, and the same errors as `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (
         OffsetDeleteRequestPartition,

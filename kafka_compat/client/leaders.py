@@ -27,7 +27,7 @@ def ask_leaders(
 ) -> dict[TopicPartition, Any]:
     """Return, for each partition, the value from its leader's response, or else a KafkaError or TimedOut.
     `request` builds the request's fields from the partitions of each topic. `results` parses the response.
-    Raises the errors of `Cluster.ask`.
+    Raises the same errors as `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -58,7 +58,7 @@ def ask_leaders(
 
 
 def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """Return the values from `ask_leaders`. If they contain an exception, raise the first one."""
+    """Return the values from `ask_leaders`. If any of them is an exception, raise the first exception."""
     for answer in found.values():
         if isinstance(answer, Exception):
             raise answer
@@ -98,7 +98,9 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """Return the topics' partitions. Raises KafkaError for an unknown topic, and errors of `Cluster.ask`."""
+    """Return the topics' partitions. Raises KafkaError for an unknown topic, and the same errors as
+    `Cluster.ask`.
+    """
     names = list(topics)
     if not names:
         return {}
@@ -110,7 +112,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Return the broker ID of each partition's leader (-1: none). Raises the errors of `partitions_of`."""
+    """Return the ID of each partition's leader (-1: none). Raises the same errors as `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:
@@ -133,7 +135,7 @@ def list_offsets(
 ) -> dict[TopicPartition, Found]:
     """Return one offset for each partition: EARLIEST, LATEST, or the offset of the first record at or after a
     time in milliseconds. Retry while a partition has no leader. Raises KafkaError for permanent errors, and
-    the errors of `Cluster.ask`.
+    the same errors as `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 
@@ -142,7 +144,7 @@ def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
     """Return offsets like `list_offsets`, but return the KafkaError or TimedOut for each partition that
-    failed. Raises the errors of `Cluster.ask`.
+    failed. Raises the same errors as `Cluster.ask`.
     """
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

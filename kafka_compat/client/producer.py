@@ -149,7 +149,7 @@ class ProducerSettings(NamedTuple):
 
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
-    """Convert a Java producer's settings. Raises ValueError, with the setting's name, if one is invalid."""
+    """Convert a Java producer's settings. Raises ValueError, naming the setting, if a value is invalid."""
     number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
@@ -211,7 +211,7 @@ class Producer:
         tag: Any = None,
     ) -> None:
         """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, KafkaError if the topic
-        is invalid or unauthorized, and the errors of `Cluster.ask`.
+        is invalid or unauthorized, and the same errors as `Cluster.ask`.
         """
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
@@ -232,11 +232,11 @@ class Producer:
             self.poll()
 
     def poll(self) -> None:
-        """Send due batches. Raises the errors of `Cluster.ask`."""
+        """Send due batches. Raises the same errors as `Cluster.ask`."""
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send all batches, and wait for their responses. Raises the errors of `Cluster.ask`."""
+        """Send all batches and wait for the responses. Raises the same errors as `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
@@ -247,12 +247,12 @@ class Producer:
     # --- transactions
 
     def init_transactions(self) -> None:
-        """Obtain the producer ID for the transactional ID. Raises the errors of `end_transaction`."""
+        """Obtain the producer ID for the transactional ID. Raises the same errors as `end_transaction`."""
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
         """Commit or abort all records sent since the last call. Raises KafkaError if the coordinator returns
-        an error, and the errors of `Cluster.ask`.
+        an error, and the same errors as `Cluster.ask`.
         """
         self.flush()
         if self._in_transaction:

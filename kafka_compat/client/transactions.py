@@ -67,7 +67,7 @@ def list_transactions(
 ) -> list[Listing]:
     """List the transactions of `producer_ids` (empty: all) that have been open for more than `duration_ms`
     and whose transactional IDs match the regular expression `pattern`. Raises KafkaError if a broker is too
-    old or fails, and the errors of `Cluster.ask`.
+    old or fails, and the same errors as `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -117,7 +117,9 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """Return a transactional ID's state. Raises KafkaError if it is unknown, and errors of `Cluster.ask`."""
+    """Return a transactional ID's state. Raises KafkaError if it is unknown, and the same errors
+    as `Cluster.ask`.
+    """
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -146,7 +148,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
     """Abort the open transaction of a transactional ID by fencing its producer, as a new producer would.
-    Raises KafkaError if the coordinator rejects the request, and the errors of `Cluster.ask`.
+    Raises KafkaError if the coordinator rejects the request, and the same errors as `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -168,7 +170,7 @@ def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
     """Return the active producers of partitions, as reported by the leaders or by one broker. Raises
-    KafkaError if a partition has an error, and the errors of `Cluster.ask`.
+    KafkaError if a partition has an error, and the same errors as `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
@@ -210,7 +212,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the missing abort marker to a partition. Raises the errors of `describe_producers`."""
+    """Write the missing abort marker to a partition. Raises the same errors as `describe_producers`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

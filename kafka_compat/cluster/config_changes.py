@@ -1,6 +1,6 @@
-"""Notices under /config/changes about changed settings, written and read by all brokers, as in Kafka.
+"""Notifications of changed settings under /config/changes, written and read by all brokers, as in Kafka.
 
-If a notice cannot be read or a change cannot be applied, later notices are still processed.
+If a notification cannot be read or a change cannot be applied, later notifications are still processed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def announce(store: MetadataStore, entity_path: str) -> None:
 
 
 class ConfigChanges:
-    """A reader of notices. It calls `changed` with the path of each entity whose settings changed."""
+    """A reader of notifications. It calls `changed` with the path of each entity whose settings changed."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class ConfigChanges:
         self._listening: Background | None = None
 
     async def begin(self, store: MetadataStore) -> None:
-        """Skip the existing notices. Call this before reading any settings, so that no change is missed."""
+        """Skip existing notifications. Call this before reading any settings, so that no change is missed."""
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. Skips the existing notices if `begin` has not been called."""
+        """Process notifications in this session. Skips existing notifications if `begin` was not called."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

@@ -217,7 +217,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """Read and delete the notices of failed log directories. Return the IDs of their brokers."""
+        """Read and delete the notifications of failed log directories. Return the IDs of their brokers."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -226,7 +226,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """Read and delete ISR notices from brokers before Kafka 2.7. Return the partitions' states."""
+        """Read and delete ISR notifications from brokers before Kafka 2.7. Return the partitions' states."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -239,7 +239,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """Read and delete the notices under a path. Return their decoded contents."""
+        """Read and delete the notifications under a path. Return their decoded contents."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"

@@ -6,7 +6,7 @@ Rules
    carries out the effects, and passes the results of writes to the state machine before the next job begins.
 2. A term is bound to one session with the store. It ends with Deposed or SessionExpired, and pending requests
    then get NOT_CONTROLLER.
-3. A read or write without a response is repeated. This is safe, because writes are conditional on versions or
+3. A read or write without a response is retried. This is safe, because writes are conditional on versions or
    write the whole value.
 4. A malformed node does not cause an event. It is watched, and read again when it changes. Until it is
    repaired, a known topic keeps its state, and an unknown topic is ignored, even if its deletion is

@@ -19,7 +19,7 @@ class FirstMetadata:
         """
 
     def update(self, has_topics: bool) -> None:
-        """Record that metadata was received."""
+        """Record received metadata. If topics are expected, wait for them for a limited time."""
         if has_topics or not self.expects_topics:
             self.received.set()
         else:

@@ -190,7 +190,7 @@ class Membership:
     # --- startup
 
     async def follow_settings(self) -> None:
-        """Skip existing notices of changed settings. Call this before reading any settings."""
+        """Skip existing notifications of changed settings. Call this before reading any settings."""
         if self._peering is not None:
             await self._peering.follow_settings()
 

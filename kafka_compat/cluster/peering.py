@@ -225,7 +225,7 @@ class Peering:
     # --- the session
 
     async def follow_settings(self) -> None:
-        """Skip existing notices of changed settings. Call this before reading any settings."""
+        """Skip existing notifications of changed settings. Call this before reading any settings."""
         await self._config_changes.begin(self._store)
 
     async def register(self, broker: BrokerInfo) -> None:

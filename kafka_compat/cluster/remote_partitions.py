@@ -105,8 +105,7 @@ class RemotePartitions:
         self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
     ) -> bytes | None:
         """Return records that begin with the batch that contains `offset`, or with the next batch. The result
-        is empty if there is no such batch. Return None if the partition is unknown or `offset` is out of
-        range.
+        is empty if neither exists. Return None if the partition is unknown or `offset` is out of range.
         """
         # Request one byte: the first batch is returned whole, however large it is (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)

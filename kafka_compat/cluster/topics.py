@@ -122,7 +122,7 @@ class Topics:
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """Return an internal topic, and create it if it is missing. As in Kafka, creation fails if there are
         fewer brokers than the configured replication factor, so that the first broker of a cluster does not
-        store the only replica of the offsets. A standalone broker does not wait for other brokers.
+        store the only replica of the offsets. On a standalone broker, the replication factor is 1.
         """
         brokers_max = INT32_MAX if self._may_have_peers else 1
         internal = topic_rules.internal_topic(self._config, name, brokers_max)
@@ -315,9 +315,9 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait until a topic with this name may be created. Brokers remove a topic before its nodes are
-        deleted. Kafka responds before the nodes are deleted, and a client that then recreates the topic may
-        get TOPIC_ALREADY_EXISTS.
+        """Wait, for a limited time, until a topic with this name may be created. Brokers remove a topic
+        before its nodes are deleted. Kafka responds before the nodes are deleted, so clients that recreate
+        the topic may get TOPIC_ALREADY_EXISTS.
         """
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):

@@ -188,7 +188,7 @@ class ConfigKey(NamedTuple):
 
 
 def _bounds(rule: str) -> tuple[str, str, str]:
-    """Parse `-1|[1,...,9]` to ("-1", "1", "9"). A missing bound is empty."""
+    """Parse `-1|[1,...,9]` into ("-1", "1", "9"). A missing bound is empty."""
     special, _, span = rule.rpartition("|")
     low, _, high = span.strip("[]").partition("...")
     return special, low.strip(","), high.strip(",")

@@ -205,7 +205,7 @@ _STATUS = {
 
 
 class Forks:
-    """Route that forks a topic. It responds when clients can use the fork and a crash cannot lose it."""
+    """Route that forks a topic. It responds when clients can use the fork and the fork survives a crash."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers

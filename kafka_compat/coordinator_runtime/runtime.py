@@ -106,7 +106,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.timers.call_later(interval_ms, call)
 
     def run_cooperatively(self, work: Iterator[int]) -> None:
-        """Run long work between requests until it ends or the runtime is closed."""
+        """Execute long-running work between requests until it ends or the runtime is closed."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Scheduler of a coordinator: a monotonic clock, timers, and cooperative long work."""
+"""Scheduler of a coordinator: a monotonic clock, timers, and cooperative long-running work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""Time in ms after which long work yields to the event loop."""
+"""Time in ms after which long-running work yields to the event loop."""
 _LOOK_SIZE: Final = 20
 """Amount of work between two readings of the clock, in the unit of step sizes."""
 

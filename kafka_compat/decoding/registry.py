@@ -55,7 +55,7 @@ class Registry:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
-        """Return the schemas with these IDs, or the reason why a schema is unavailable."""
+        """Return, for each ID, the schema or the reason why it is unavailable."""
         asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
         tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
         if tasks:

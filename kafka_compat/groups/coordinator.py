@@ -111,9 +111,7 @@ class GroupCoordinator:
         return self._runtime.shard_of(group_id)
 
     def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Process the committed marker of a transaction in a shard: make its offsets visible, or discard
-        them.
-        """
+        """Process the committed marker of a transaction in a shard: publish its offsets, or discard them."""
         self._runtime.end_transaction(index, producer_id, committed)
 
     def join(self, group_id: str, request: Join, respond: Callable[[JoinResult], None]) -> None:
@@ -180,7 +178,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
     ) -> Steps[None]:
-        """Commit offsets. Offsets for unknown partitions are rejected; all others get the same error code."""
+        """Commit offsets. `respond` receives an error code for each partition."""
         refused: PartitionErrors = {}
         for some in batched(request.offsets):
             for partition in some:

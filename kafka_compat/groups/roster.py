@@ -98,7 +98,7 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Change the ID of a static member. The member stays leader, and keeps its position in the order."""
+        """Change the ID of a static member. It keeps its position in the order, and a leader stays leader."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {one.member_id: one for one in self.members.values()}
@@ -136,7 +136,7 @@ class Roster:
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """Return the protocol with the most votes. Members vote for their first protocol that all support."""
+        """Return the protocol with the most votes. A member votes for its first protocol that all support."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)

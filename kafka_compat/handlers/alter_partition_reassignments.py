@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): start or cancel reassignments of replicas (KIP-455). Served only
+"""AlterPartitionReassignments (API key 45): start or cancel partition reassignments (KIP-455). Served only
 by the controller.
 """
 

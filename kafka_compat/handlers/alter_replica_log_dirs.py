@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (API key 34): move this broker's replicas to different log directories (KIP-113).
 
-Success means that a move has started. DescribeLogDirs reports its progress.
+Error code 0 means that a move has started. DescribeLogDirs reports its progress.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The response is sent once the decision is committed to `__transaction_state`. After that, the markers are
 written even if this broker fails. In version 2 and later, a replaced producer gets PRODUCER_FENCED (KIP-588).
-In version 5, every transaction has its own epoch, and the response contains the next epoch, or a new producer
-ID when all epochs are used up (KIP-890 part 2).
+In version 5, each EndTxn increments the epoch, and the response contains the new epoch or, when all epochs
+are used up, a new producer ID (KIP-890 part 2).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Heartbeat (API key 12): keep a member in its group, and report when it must rejoin. Version 3 adds static
-members (KIP-345).
+"""Heartbeat (API key 12): keep a group member's session alive, and report when the member must rejoin.
+Version 3 adds static members (KIP-345).
 """
 
 from __future__ import annotations

@@ -118,7 +118,9 @@ def _answer(
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
-    """Return the timestamp, offset and leader epoch of a position up to `end`, with -1 for missing values."""
+    """Return the timestamp, offset and leader epoch for the requested timestamp, with -1 for missing values.
+    Records at `end` or later are ignored.
+    """
     log = partition.log
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch

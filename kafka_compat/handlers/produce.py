@@ -132,8 +132,9 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
-    """Append to one partition at a time. The batches of a transaction are checked individually but appended
-    together, because the coordinator's confirmation is valid only until control returns to the event loop.
+    """Append to one partition at a time if the request may take long. The batches of a transaction are
+    checked individually but appended together, because the coordinator's confirmation is valid only until
+    control returns to the event loop.
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
@@ -230,7 +231,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to a request's partitions, in order. `denied` contains responses for unauthorized topics."""
+    """The appends of one request, in order. `denied` contains responses for unauthorized topics."""
 
     __slots__ = (
         "_acks",

@@ -37,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Return whether a session is valid. If so, extend it by IDLE_MAX_S."""
+        """Return whether a session is valid. If so, renew it for IDLE_MAX_S."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False

@@ -1,6 +1,4 @@
-"""Log lines for created, extended and deleted topics and for leader changes, with one line for many
-partitions.
-"""
+"""Log lines for created, extended and deleted topics and leader changes: one line for many partitions."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Pushed(NamedTuple):
-    """The samples of the metrics with one name. Clients may push them with different types."""
+    """All samples pushed under one metric name. Clients may push different types under the same name."""
 
     kinds: set[str]
     samples: list[tuple[PushedBy, Pairs, float]]

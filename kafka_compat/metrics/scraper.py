@@ -70,9 +70,9 @@ class Scraper:
     async def families(
         self, view: ClusterView, *, by_partition: bool = True
     ) -> AsyncGenerator[Iterable[Family], None]:
-        """Return one scrape as a generator of a few families at a time, which are created on demand. Topics
-        and groups are read before this call returns. `by_partition=False` omits samples of individual
-        partitions and clients.
+        """Return one scrape as a generator that creates a few families at a time on demand. Topics and groups
+        are read before this call returns. `by_partition=False` omits samples of individual partitions and
+        clients.
         """
         async with self._scraping:
             remote = await remote_lags(view)

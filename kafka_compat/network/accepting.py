@@ -40,7 +40,7 @@ def reserved_descriptors(limit: int) -> int:
 
 
 class Descriptors:
-    """The spare descriptor of a server, and the warning when descriptors run out."""
+    """Handling of descriptor shortages: the spare descriptor, the reserve for files, and the warning."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

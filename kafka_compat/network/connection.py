@@ -249,7 +249,7 @@ class Connection:
         return has_more
 
     def _account(self) -> None:
-        """Report this connection's memory to the request budget, and request more memory if needed."""
+        """Report this connection's memory use to the request budget, and request more memory if needed."""
         reader = self._reader
         budget = self._request_budget
         if not budget.keeps_spares:
