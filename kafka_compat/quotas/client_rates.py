@@ -1,6 +1,4 @@
-"""Usage rates of clients for one kind of quota, and their limits. Only clients with a quota are measured. No
-I/O.
-"""
+"""Usage rates and limits of clients for one kind of quota. Only clients with a quota are measured. No I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from kafka_compat.quotas.rates import (
 
 
 class ClientRates:
-    """Rates of bytes, or of percentages of processor time, per second."""
+    """Clients' rates per second: bytes, or percentages of the event loop's time."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
         """`throttle_max_ms` is the maximum throttle time, or None if there is no maximum."""

@@ -42,7 +42,9 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. `aud` must be missing if `audiences` is empty. If `issuer` is None, any fits."""
+    """The required claims. `aud` must be missing if `audiences` is empty. `iss` is ignored if `issuer` is
+    None.
+    """
 
     issuer: str | None
     audiences: frozenset[str]
