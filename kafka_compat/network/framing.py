@@ -102,7 +102,7 @@ class FrameReader:
 
     @property
     def wants_bytes(self) -> int:
-        """Memory in bytes for receiving more of the incomplete frame, or 0 if its buffer has room."""
+        """Number of bytes to allocate for more of the incomplete frame, or 0 if its buffer has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0

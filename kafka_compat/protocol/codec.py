@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """Encode a long message as parts. Call this in a separate thread. Unlike a join of a million parts, it
-    releases the interpreter lock now and then.
+    """Encode a long message as parts. Call this in a separate thread. Unlike a single join of a million
+    parts, it releases the interpreter lock repeatedly.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []

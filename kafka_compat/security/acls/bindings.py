@@ -146,7 +146,7 @@ def parse_principal(text: str) -> Principal:
 
 
 def shown(member: IntEnum) -> str:
-    """Return an enumeration member in Kafka's spelling for znodes and logs, such as `TransactionalId`."""
+    """Return an enumeration member's name as Kafka spells it in znodes and logs: `TransactionalId`."""
     return member.name.title().replace("_", "")
 
 

@@ -42,9 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. `aud` must be missing if `audiences` is empty. `iss` is ignored if `issuer` is
-    None.
-    """
+    """The required claims. Without `audiences`, `aud` must be missing; without `issuer`, any `iss` is valid."""
 
     issuer: str | None
     audiences: frozenset[str]
