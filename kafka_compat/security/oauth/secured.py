@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. Without `audiences`, `aud` must be missing; without `issuer`, any `iss` is valid."""
+    """Required claims. Without `audiences`, `aud` must be missing; without `issuer`, any `iss` is valid."""
 
     issuer: str | None
     audiences: frozenset[str]
