@@ -154,7 +154,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Decode a request in the codec's thread and serve it. It remains unserved until it is decoded."""
+        """Serve a request after decoding it in a thread. Until then, it counts toward the request budget."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)

@@ -102,7 +102,7 @@ class FrameReader:
 
     @property
     def wants_bytes(self) -> int:
-        """Memory in bytes for receiving more of the incomplete frame, or 0 if its buffer has room."""
+        """Number of bytes to allocate for more of the incomplete frame, or 0 if its buffer has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
@@ -124,7 +124,7 @@ class FrameReader:
 
     @property
     def unserved(self) -> bool:
-        """Whether there are received bytes, even an incomplete frame, that `next_frame` has not returned."""
+        """Whether `next_frame` has bytes to process, even if they are an incomplete frame."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:

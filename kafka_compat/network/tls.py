@@ -24,8 +24,8 @@ UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
 class Wire(Protocol):
-    """A socket with or without TLS, as used by a connection. Raises BlockingIOError if the caller must wait,
-    and OSError on failure.
+    """A socket with or without TLS, as used by a connection. Its methods raise BlockingIOError if the caller
+    must wait, and OSError on failure.
     """
 
     def recv_into(self, room: memoryview, /) -> int: ...

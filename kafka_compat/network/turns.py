@@ -35,7 +35,7 @@ class TakesTurns(Protocol):
 
 
 class Turns:
-    """Scheduler of a server's connections. `time` is a monotonic clock; `call_soon` is the event loop's."""
+    """Scheduler of a server's connections. `time` is a monotonic clock, and `call_soon` the loop's method."""
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0

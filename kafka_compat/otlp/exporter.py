@@ -106,7 +106,7 @@ class OtlpExporter:
 
 
 def _import() -> None:
-    """Import the OTLP messages, which takes 50 ms."""
+    """Import the OTLP messages. Call this in a thread, because it takes 50 ms."""
     from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: F401
 
 

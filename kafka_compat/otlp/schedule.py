@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """The result of a push. `failure` is None for success; `reason` is why `refused` points were rejected."""
+    """The result of a push: its `failure` or None, the number of `refused` points, and the `reason`."""
 
     failure: str | None = None
     refused: int = 0

@@ -6,8 +6,8 @@ Jinja2 is imported in a thread once the brokers are serving.
 
 How to add a view
 1. Write a module in `views/` with a coroutine `see(visit: Visit) -> Data` that returns JSON-serializable data
-   to show, with units in the names. Implement long work as a generator of `long_work`, which yields to the
-   event loop, and run it with `visit.finish(steps)`.
+   to show, with units in the names. Implement a long operation as a generator (see `long_work`) that yields
+   to the event loop, and run it with `visit.finish(steps)`.
 2. Write its template in `templates/`. The template extends `base.html` and accesses the data as `it`. All
    output is escaped. Use the filters in `rendering.py`, the macros in `macros.html` (tables that become
    cards on a phone, filters, pagination, tabs, figures), and `listing.py` for long lists. The

@@ -56,7 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """Parse a key or value as the field `NAME_as` selects (empty: None). Raises BadCall if it is invalid."""
+    """Parse a key or value as `NAME_as` selects, or return None if it is empty. Raises BadCall on errors."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
@@ -73,7 +73,9 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, bytes | None]]:
-    """Parse headers: `name: value` lines (`name` for null), an object, or pairs. Raises BadCall on errors."""
+    """Parse headers, given as lines of text, an object, or pairs. A line is `name: value`, or `name` for a
+    null value. Raises BadCall if the headers are invalid.
+    """
     given = body.get(name) or []
     if isinstance(given, str):
         pairs: list[Any] = [_line(line) for line in given.split("\n") if line.strip()]

@@ -119,7 +119,7 @@ class Visit:
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 
     async def finish(self, steps: Steps[T]) -> T:
-        """Run long work, and return its result."""
+        """Run a long operation in steps, and return its result."""
         return await self.cluster.long_work.finish(steps)
 
     def given(self, name: str) -> str:

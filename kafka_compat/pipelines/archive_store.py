@@ -148,9 +148,9 @@ class ArchiveStore:
     def commit(
         self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
     ) -> ArchiveState:
-        """Publish a batch's staged files, which must be synced and lie in [start, end) of each partition.
+        """Publish a batch's staged files, which must be synced and contain only offsets in [start, end).
 
-        Raises RecordsLost if the batch does not continue the archive, or has duplicate or foreign offsets.
+        Raises RecordsLost if a batch does not continue the archive, or has repeated or out-of-range offsets.
         """
         staging = self._staging / f"{batch_id}-{self._run}"
         staging.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ class NotStarted(PipelineError):
 
 
 class JobFailed(PipelineError):
-    """Raised if Spark or the cluster fails in a run. A new run continues after the finished batches."""
+    """Raised if Spark or the cluster fails during a run. A new run continues after the finished batches."""
 
     exit_code = 1
 

@@ -71,7 +71,7 @@ class JobFolder:
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry before any effect, unless one exists, and return the batch's entry."""
+        """Return a batch's begin entry; write it if missing. Call this before the batch has any effect."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)

@@ -75,7 +75,7 @@ class LagReport:
 
 
 class GroupCommitter:
-    """A client outside a group that commits offsets for it. `properties` are librdkafka properties."""
+    """A client that commits a group's offsets without being a member. `properties` are librdkafka's."""
 
     def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
         from confluent_kafka import Consumer
@@ -199,7 +199,7 @@ def _listener_class() -> Any:
 
 
 def run_lag(job: LagJob) -> LagReport:
-    """Commit the checkpoint's finished offsets, once or until a signal. Raises PipelineError if it fails."""
+    """Commit the checkpoint's finished offsets, once or at intervals. Raises PipelineError if this fails."""
     if not (job.checkpoint / "offsets").is_dir():
         raise NotStarted(
             f"{job.checkpoint} is not the checkpoint of a streaming query.",

@@ -190,7 +190,7 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open source: Spark's session, the current topics, and the options for Spark's Kafka source."""
+    """The source of a running job: Spark's session, the topics, and the options for Spark's Kafka source."""
 
     job: StreamJob
     spark: Any
@@ -219,7 +219,7 @@ def open_source(
     fail_on_loss: bool = True,
     look_at_target: LookAtTarget | None = None,
 ) -> Iterator[Source]:
-    """Check the job's directory with `check()`, the arguments and the clusters. Then start Spark, and yield
+    """Check the arguments, the job's directory (with `check()`) and the clusters. Then start Spark, and yield
     the source of the job.
 
     The job's directory is locked until the context ends. Raises NotStarted if a check fails.

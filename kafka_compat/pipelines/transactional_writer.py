@@ -31,7 +31,7 @@ QUEUE_FULL_WAIT_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slices of a batch, one per partition, each up to its offset in `ends`, and their target.
+    """The slices of a batch, and their target. A partition's slice ends at the offset in `ends`.
 
     `properties` contains librdkafka properties for the target. If `to_topic` is None, the topics keep their
     names. With `same_cluster`, tokens can be stored under the source's topics, which exist in the target.
@@ -44,7 +44,7 @@ class Slices:
     ends: dict[str, dict[int, int]]
 
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
-        """Return the group, and the topic and partition, to which a source partition's token is committed.
+        """Return the consumer group, topic and partition for which a source partition's token is committed.
 
         If the clusters differ, the target topic is used, because brokers reject offsets for unknown topics.
         """

@@ -22,8 +22,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
-    """Return whether `directory` contains files other than `names`, or is not a directory. A crash may leave
-    the files in `names` before a new directory is marked.
+    """Return whether `directory` contains files other than `names`, or exists but is not a directory. A crash
+    may leave the files in `names` before a new directory is marked.
     """
     if not directory.exists():
         return False

@@ -62,8 +62,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """Decode a message, and return it with the position after it. Raises the errors of `decode` and, without
-    decoding further elements, TooLong if its arrays have more than `elements_max` elements.
+    """Decode a message, and return it with the position after it. Raises the same errors as `decode` and,
+    without decoding further elements, TooLong if its arrays have more than `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """Encode a long message as parts. Call this in a separate thread. Unlike a join of a million parts, it
-    releases the interpreter lock now and then.
+    """Encode a long message as parts. Call this in a separate thread. Unlike a single join of a million
+    parts, it releases the interpreter lock repeatedly.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []

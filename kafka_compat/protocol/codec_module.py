@@ -116,7 +116,7 @@ def _with_constants(source: Source, classes: dict[str, type[Message]], constants
 
 
 def _type_of(expression: str) -> str:
-    """Return the type of a variable, precise for unpacked values, so that mypyc unpacks them directly."""
+    """Return a constant's type. For `unpack_from`, it states the tuple's length, which mypyc needs."""
     unpacks = re.fullmatch(r"Struct\('(.*)'\)\.unpack_from", expression)
     if unpacks is None:
         return "Any"

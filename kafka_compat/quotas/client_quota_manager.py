@@ -5,7 +5,7 @@ As in Kafka, producer_byte_rate limits the size of Produce requests, consumer_by
 responses to consumers, request_percentage the time spent on requests (100 is the whole time of the event
 loop, while each of Kafka's threads counts as 100), and controller_mutation_rate the number of created and
 deleted partitions. A client is throttled for the longest time that any of its quotas requires. Requests
-between brokers are exempt. Of requests with acks=0, only the bytes count.
+between brokers are exempt. For requests with acks=0, only the bytes count.
 
 The recent usage and throttle times of each client are available for metrics (see `used`).
 """
@@ -186,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Return the resource that throttles the request, or None if `fetched` recorded the throttling."""
+        """Return the resource with the longest throttle time, or None if `fetched` has recorded it."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 

@@ -1,6 +1,4 @@
-"""Usage rates of clients for one kind of quota, and their limits. Only clients with a quota are measured. No
-I/O.
-"""
+"""Usage rates and limits of clients for one kind of quota. Only clients with a quota are measured. No I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from kafka_compat.quotas.rates import (
 
 
 class ClientRates:
-    """Rates of bytes, or of percentages of processor time, per second."""
+    """Clients' rates per second: bytes, or percentages of the event loop's time."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
         """`throttle_max_ms` is the maximum throttle time, or None if there is no maximum."""
@@ -65,7 +63,7 @@ class ClientRates:
                 yield owner, rate.value(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
-        """Return the largest value that is not throttled without earlier usage."""
+        """Return the largest value that is not throttled if there is no earlier usage."""
         bound = self.quotas.rate(self.quotas.owner(user, client_id))
         if bound is None:
             return sys.maxsize
@@ -86,9 +84,7 @@ class MutationRates:
         return len(self._buckets)
 
     def refused_for_ms(self, user: str, client_id: str, count: float, now_ms: int) -> int:
-        """Count the partitions if the client is within its quota. Otherwise count nothing, and return the
-        time in ms until the client is within its quota.
-        """
+        """Count the partitions and return 0, or return the time in ms until the quota allows them."""
         owner = self.quotas.owner(user, client_id)
         rate = self.quotas.rate(owner)
         if rate is None:

@@ -34,9 +34,9 @@ def mutation_windows(setting: Callable[[str], int]) -> Windows:
 class SampledRate:
     """The rate per second of the values recorded in the last samples.
 
-    A sample begins with the first record after the previous sample was full, and counts until `samples`
-    windows after its last record. There is one more sample than there are windows, because the measured
-    period begins within a sample. A shorter history counts as all windows but one.
+    A sample begins with the first value after the previous sample was full, and counts until `samples`
+    windows after its last value. There is one more sample than there are windows, because the measured period
+    begins within a sample. A shorter history counts as all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")
@@ -48,7 +48,7 @@ class SampledRate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`. A negative value reverses an earlier record."""
+        """Count `value`. A negative value reverses an earlier value."""
         samples = self._samples
         if not samples:
             samples.append([now_ms, now_ms, 0.0])
@@ -78,7 +78,7 @@ class SampledRate:
         return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Return whether this object is equivalent to a new one."""
+        """Return whether there are no recent samples."""
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
@@ -115,14 +115,14 @@ class SampledAverage:
         self._counts.record(1, now_ms)
 
     def value(self, now_ms: int) -> float:
-        """Return the average, or NaN if there are no records, as in Kafka."""
+        """Return the average, or NaN if there are no values, as in Kafka."""
         count = self._counts.total(now_ms)
         return self._sums.total(now_ms) / count if count else math.nan
 
 
 class TokenBucket:
-    """Credits that accrue at a rate, up to the amount for all windows. Each record spends credits, even below
-    zero (KIP-599). A new bucket is full.
+    """Credits that accrue at a rate, up to the amount for all windows. Recorded values spend credits, even if
+    the balance becomes negative (KIP-599). A new bucket is full.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
@@ -141,7 +141,7 @@ class TokenBucket:
         return self._tokens
 
     def is_idle(self, rate: float, now_ms: int) -> bool:
-        """Return whether this object is equivalent to a new one."""
+        """Return whether the bucket is full, like a new one."""
         return self.tokens(rate, now_ms) >= self._burst(rate)
 
     def _refill(self, rate: float, now_ms: int) -> None:
@@ -195,8 +195,8 @@ Owner = TypeVar("Owner")
 
 
 class RateTable(Generic[Owner]):
-    """A table with one rate for each owner. A rate is dropped if it is equivalent to a new rate, or if more
-    than OWNERS_MAX owners have been used more recently.
+    """Rates by owner. When an owner is added, each of the LOOKED_AT least recently used rates is dropped if
+    it has no recent samples, or if the table has reached OWNERS_MAX owners.
     """
 
     def __init__(self, windows: Windows) -> None:

@@ -1,4 +1,4 @@
-"""Counters, by topic, of the data produced to and fetched from a broker since startup. No I/O.
+"""Per-topic counters of a broker's produce and fetch traffic since startup. No I/O.
 
 The counters are integers that partitions and fetches increment. They match Kafka's BrokerTopicMetrics.
 """

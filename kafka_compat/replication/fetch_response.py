@@ -186,7 +186,7 @@ def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
 
 
 def _partitions_of(topics: list[TopicPart], topic: str | UUID) -> list[PartitionData]:
-    """Return the list for the next partition of the topic. Add the topic unless it is already the last."""
+    """Return the topic's list of partitions. Append the topic to `topics` unless it is already the last."""
     if not topics or (topics[-1][0] is not topic and topics[-1][0] != topic):
         topics.append((topic, []))
     return topics[-1][1]

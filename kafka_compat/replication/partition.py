@@ -161,14 +161,14 @@ class Partition:
 
     @property
     def listeners(self) -> PartitionListeners:
-        """Listeners for committed records, such as waiting reads of consumers."""
+        """Listeners for committed records, such as consumers' waiting fetches."""
         if self._listeners is None:
             self._listeners = PartitionListeners(self._call_soon)
         return self._listeners
 
     @property
     def append_listeners(self) -> PartitionListeners:
-        """Listeners for appended records, committed or not, such as waiting reads of followers."""
+        """Listeners for appended records, committed or not, such as followers' waiting fetches."""
         if self._append_listeners is None:
             self._append_listeners = PartitionListeners(self._call_soon)
         return self._append_listeners
@@ -369,7 +369,7 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records, and restart the log at `offset`. Raises the errors of `truncate_to`."""
+        """Remove all records, and restart the log at `offset`. Raises the same errors as `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)

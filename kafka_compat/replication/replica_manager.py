@@ -64,7 +64,7 @@ class ReplicaManager:
         self.fetching: Fetching | None = None
         """The replica fetchers, or None if no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
-        """The waiting reads of Fetch requests."""
+        """The waiting fetches of consumers and followers."""
         self.delayed_produces = 0
         """The number of Produce requests that wait for replication or a flush."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)

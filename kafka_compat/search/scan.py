@@ -45,8 +45,8 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The request to search a chunk of a partition for at most `limit` records with offsets in [first, end),
-    starting at the end with `newest`. Keys and values are truncated to `kept_bytes`.
+    """A request to search a chunk of a partition for at most `limit` records with offsets in [first, end).
+    With `newest`, the search starts at the end. Keys and values are truncated to `kept_bytes`.
     """
 
     partition: int

@@ -39,7 +39,7 @@ _Bounds = tuple[int, int] | Unreadable
 
 
 class Leader(NamedTuple):
-    """A partition's leader and its epoch."""
+    """A partition's leader and leader epoch."""
 
     broker_id: int
     epoch: int

@@ -62,7 +62,7 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Import the users in a file, if they are new. Raises StartupError if the file is invalid.
+    """Import a file's users, unless this content has been imported. Raises StartupError if it is invalid.
 
     If the file does not exist, a warning is logged, and the broker starts.
     """

@@ -137,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """Raise StoreError unless the file is a store, and is PEM exactly if the configured type is PEM."""
+    """Raise StoreError if the configured type is PEM and the file is binary, or vice versa."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
@@ -301,7 +301,7 @@ def _certificate(where: str, content: bytes) -> x509.Certificate:
 
 
 def _checked(entry: KeyEntry, where: str) -> KeyEntry:
-    """Return `entry` if its certificates match its key. Otherwise, raises StoreError."""
+    """Return `entry`. Raises StoreError if its certificates do not match its key."""
     if not entry.chain:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
     own = entry.chain[0].public_key()

@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """One transaction (clients, versions 0 to 3), or several (brokers, later versions; KIP-890)."""
+    """Clients send versions 0 to 3 for one transaction. Brokers send later versions for several (KIP-890)."""
 
     transactions: list[AddPartitionsToTxnTransaction] = s.field("4+", default=[])
     v3_and_below_transactional_id: s.String = s.field("0-3", default="")

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): start or cancel reassignments of replicas (KIP-455)."""
+"""AlterPartitionReassignments (API key 45): start or cancel partition reassignments (KIP-455)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -44,7 +44,7 @@ class ReassignableTopicResponse:
 
 @s.response(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse:
-    """Success means that reassignments have started, not that they are complete."""
+    """The result for each partition. Error code 0 does not mean that its reassignment is complete."""
 
     throttle_time_ms: s.Int32 = 0
     allow_replication_factor_change: s.Bool = s.field("1+", default=True)

@@ -41,7 +41,7 @@ class AlterReplicaLogDirTopicResult:
 
 @s.response(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse:
-    """Success means that moves have started, not that they are complete."""
+    """The result for each replica. Error code 0 does not mean that its move is complete."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

@@ -107,8 +107,8 @@ class AbortedTransaction:
 @s.struct
 class PartitionData:
     """Records of one partition, in whole batches; the last batch may be truncated. Offsets are -1 after an
-    error. `aborted_transactions` is null unless isolation_level is read_committed. Unless it is -1,
-    `preferred_read_replica` is a nearer replica, from which a consumer must continue (KIP-392).
+    error. `aborted_transactions` is null unless isolation_level is read_committed. `preferred_read_replica`
+    is a nearer replica from which the consumer must continue (KIP-392), or -1.
     """
 
     partition_index: s.Int32 = 0
@@ -143,7 +143,7 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """`error_code` (version 7 and later) applies to the session, which omits unchanged partitions."""
+    """`error_code` (version 7) applies to the session. In a session, unchanged partitions are omitted."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("7+", default=0)

@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): keep a member in a classic group."""
+"""Heartbeat (API key 12): keep the session of a classic group member alive."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class JoinGroupRequestProtocol:
-    """An assignor that the member supports, and its subscription in the format of the assignor."""
+    """An assignor that the member supports, and the member's subscription in the assignor's format."""
 
     name: s.String = ""
     metadata: s.Bytes = b""
@@ -40,8 +40,8 @@ class JoinGroupResponseMember:
 
 @s.response(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """`members` is empty except in the response to the group leader. `skip_assignment` (version 9) tells a
-    leader that returns as a static member that the assignment is unchanged (KIP-814).
+    """`members` is empty except in the response to the group leader. If `skip_assignment` (version 9) is
+    true, the leader is a static member that has rejoined, and must not compute a new assignment (KIP-814).
     """
 
     throttle_time_ms: s.Int32 = s.field("2+", default=0)

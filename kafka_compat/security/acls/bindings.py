@@ -4,8 +4,8 @@ The module also contains filters for listing and deleting ACLs, and Kafka 3.9's 
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
-    /kafka-acl-changes/acl_changes_0000000007   a notice: the ACLs of TOPIC:orders have changed
-    /kafka-acl-extended-changes/acl_changes_…   a notice for a prefix, as JSON
+    /kafka-acl-changes/acl_changes_0000000007   a notification: the ACLs of TOPIC:orders have changed
+    /kafka-acl-extended-changes/acl_changes_…   a notification for a prefix, as JSON
 
 The JSON is the same as Kafka's, except for the order of entries, which has no meaning.
 """
@@ -146,7 +146,7 @@ def parse_principal(text: str) -> Principal:
 
 
 def shown(member: IntEnum) -> str:
-    """Return an enumeration member in Kafka's spelling for znodes and logs, such as `TransactionalId`."""
+    """Return an enumeration member's name as Kafka spells it in znodes and logs: `TransactionalId`."""
     return member.name.title().replace("_", "")
 
 
@@ -250,7 +250,7 @@ def _by_name(members: tuple[M, ...]) -> dict[str, M]:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    """Encode a notice about changed ACLs."""
+    """Encode a notification of changed ACLs."""
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     fields: dict[str, Any] = {
@@ -263,7 +263,7 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_literal_change(path: str, data: bytes | None) -> Pattern:
-    """Decode a notice under /kafka-acl-changes. Raises MalformedNode if it is invalid."""
+    """Decode a notification under /kafka-acl-changes. Raises MalformedNode if it is invalid."""
     text = (data or b"").decode(errors="replace")
     kind, colon, name = text.partition(":")
     known = resource_type(kind)
@@ -273,7 +273,7 @@ def decode_literal_change(path: str, data: bytes | None) -> Pattern:
 
 
 def decode_extended_change(path: str, data: bytes | None) -> Pattern:
-    """Decode a notice under /kafka-acl-extended-changes. Raises MalformedNode if it is invalid."""
+    """Decode a notification under /kafka-acl-extended-changes. Raises MalformedNode if it is invalid."""
     values = NodeObject.parse(path, data)
     values.integer("version", low=_VERSION, high=_VERSION)
     return Pattern(

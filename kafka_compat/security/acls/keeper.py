@@ -2,8 +2,8 @@
 
 Rules
 1. Decisions use the cached copy (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written together with its notice, on condition that the node has not changed since it was read.
-   After a conflict, the node is read and changed again. A broker applies its own change before it responds.
+2. A change is written together with its notification, on condition that the node has not changed since it was
+   read. After a conflict, the node is read and changed again. A broker applies its change before it responds.
 3. An unreadable node may contain a denial. Its last known ACLs therefore stay in effect; if no ACLs are
    known, only super users may access the resources to which the node applies.
 """

@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """The required claims. `aud` must be missing if `audiences` is empty. If `issuer` is None, any fits."""
+    """Required claims. Without `audiences`, `aud` must be missing; without `issuer`, any `iss` is valid."""
 
     issuer: str | None
     audiences: frozenset[str]

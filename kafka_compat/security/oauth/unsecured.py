@@ -1,4 +1,4 @@
-"""Unsigned tokens (KIP-255), which are accepted without proof. As in Kafka, for development only."""
+"""Unsigned tokens (KIP-255), which are accepted without proof. Use them for development only, as in Kafka."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Times are in ms since 1970. The rules and the nodes are the same as in Kafka 3.9 with ZooKeeper:
 
     /delegation_token/tokens/ID                             one token, as JSON, without its secret
-    /delegation_token/token_changes/token_change_0000000007 a notice: the token was changed or deleted
+    /delegation_token/token_changes/token_change_0000000007 a notification of a change or deletion
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def encode_change(token_id: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """Return the token ID in a notice. Raises MalformedNode if the notice is invalid."""
+    """Return the token ID in a notification. Raises MalformedNode if the notification is invalid."""
     token_id = (data or b"").decode(errors="replace")
     if not znodes.is_name(token_id):
         raise MalformedNode(path, f"{token_id!r:.80} is not a token ID")

@@ -2,8 +2,8 @@
 
 Rules
 1. Logins and listings use the cached copy, which follows the store: see coordination/nodes/following.py.
-2. A change is written together with its notice, on condition that the node has not changed since it was read.
-   After a conflict, the node is read and the change is decided again. A renewal on one broker therefore
+2. A change is written together with its notification, on condition that the node has not changed since it was
+   read. After a conflict, the node is read and the change is decided again. A renewal on one broker therefore
    cannot restore a token that was expired on another broker.
 3. Credentials are derived from the ID and the brokers' secret key. They are computed once, in a thread, so
    that startup does not wait. If a token is used earlier, its credential is computed immediately.
@@ -203,7 +203,7 @@ class Keeper:
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """Write a token's node and a notice, and return the node's new version."""
+        """Write a token's node and a notification, and return the node's new version."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
