@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""If the work has run for this many seconds, a failure counts as the first one, with the minimum pause."""
+"""If the work fails after running for at least this many seconds, it restarts after the minimum pause."""
 
 
 class OnFailure(Enum):
@@ -48,8 +48,8 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """The asyncio task, or None after it has ended, because its error would refer to its frames, and
-        through them to an owner that may keep this object.
+        """The asyncio task, or None after it has ended. Keeping it could create a reference cycle,
+        because its error refers to stack frames, and these to an owner that may keep this object.
         """
 
     @property

@@ -81,7 +81,7 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """The IDs of the most recently deleted topics. Data read before a deletion is ignored."""
+        """IDs of the most recently deleted topics, used to ignore data that was read before a deletion."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0

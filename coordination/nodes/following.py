@@ -1,8 +1,8 @@
-"""In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
+"""In-memory copies of metadata store nodes, read at the start of a session and updated by notifications.
 
-Notices (Kafka: change notifications) are sequential child nodes that announce a change to all brokers. A
-notice contains only the path of the changed entity, which the receiver then reads, so a repeated or late
-notice is harmless. As in Kafka, receivers also delete notices older than 15 minutes.
+Notifications are sequential child nodes that announce a change to all brokers, as in Kafka. A notification
+contains only the path of the changed entity, which the receiver then reads, so a repeated or late
+notification is harmless. As in Kafka, receivers also delete notifications older than 15 minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notices under one path. `heard` is called, in order, with the path and payload of new notices."""
+    """The notifications under one path. `heard` gets the path and payload of each new one, in order."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class Notices:
         """Whether `pass_over` has been called."""
 
     async def pass_over(self, store: MetadataStore) -> None:
-        """Ignore all notices that already exist."""
+        """Ignore all notifications that already exist."""
         self._last = max(await self._names(store), default=self._last)
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Process new notices. `watch` is called when there may be more notices. After a MetadataStoreError,
-        the next call processes the remaining notices.
+        """Process new notifications. `watch` is called when there may be more. After a MetadataStoreError,
+        the next call processes the remaining notifications.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
@@ -65,15 +65,15 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """Read the names of the notices. Ignore other nodes, because their names would sort incorrectly."""
+        """Read the names of the notifications. Ignore other nodes: their names would sort incorrectly."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:
-    """A task that calls `read_all` once per session, and then processes new notices. Afterwards, and after
-    `wake`, it calls `read_again` for nodes whose changes are not announced by notices. `what` is the name in
-    log messages. The parent nodes `paths` are created if they are missing.
+    """A task that calls `read_all` once per session, and then processes new notifications. Afterwards, and
+    after `wake`, it calls `read_again` for nodes without notifications. `what` is the name in log messages.
+    The parent nodes `paths` are created if they are missing.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Following:
             self.wake()
 
     async def _begin(self) -> None:
-        """Read all nodes in a new session. The notices of concurrent changes are processed later."""
+        """Read all nodes in a new session. Notifications of concurrent changes are processed later."""
         session_id = self._store.session_id
         self._store.on_state(self._session_changed)
         self._unwatched.update(self._notices)

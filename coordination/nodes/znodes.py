@@ -63,7 +63,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Maximum number of missing partitions in a topic, because brokers keep an entry for each of them."""
+"""Maximum number of missing partitions in a topic. Brokers keep an entry for each missing partition."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
 """Maximum last ID of a block, so that another block can follow."""
 
@@ -312,7 +312,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """Decode the entity path in a config change notice. Version 1 has separate fields for type and name."""
+    """Decode the entity path in a config change notification. Version 1 contains a type and a name."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")
@@ -341,7 +341,7 @@ def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, 
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """Encode /log_dir_event_notification/log_dir_event_…, the notice of a failed log directory."""
+    """Encode /log_dir_event_notification/log_dir_event_…, which reports a failed log directory."""
     return encode_json({"version": 1, "broker": broker_id, "event": 1})
 
 

@@ -21,7 +21,7 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """A failure to write the journal. Later changes are lost, and a restart returns to the state on disk."""
+    """A failed journal write. Later changes are rejected, and a restart returns to the state on disk."""
 
 
 class _Batch:

@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """After a failed compaction, delay the next one as long as after a successful compaction."""
+        """After a failed compaction, delay the next compaction as long as after a successful one."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:

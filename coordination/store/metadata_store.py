@@ -46,7 +46,7 @@ class NotEmpty(MetadataStoreError):
 
 
 class NoChildrenForEphemerals(MetadataStoreError):
-    """An ephemeral node, which cannot have children."""
+    """A node to create under an ephemeral node, which cannot have children."""
 
 
 class SessionExpired(MetadataStoreError):
@@ -216,13 +216,13 @@ class MetadataStore(ABC):
         return result
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Replace the data of a node with this version. Return the new stat. Raises NoNode or BadVersion."""
+        """Replace the data of a node if it has this version. Return the stat. Raises NoNode or BadVersion."""
         result = await self._one(SetData(path, data, version))
         assert isinstance(result, Stat)
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Delete a node with this version and without children. Raises NoNode, BadVersion or NotEmpty."""
+        """Delete a node if it has this version and no children. Raises NoNode, BadVersion or NotEmpty."""
         await self._one(Delete(path, version))
 
     async def ensure(self, path: str) -> None:

@@ -38,7 +38,7 @@ class Users:
         await asked_for_all(users, self._reread, _READS_AT_ONCE)
 
     async def changed(self, entity_path: str) -> None:
-        """Reload the user named by a notice (`users/U`). Other notices are ignored."""
+        """Reload the user in a change notification (`users/U`). Ignore notifications for other entities."""
         kind, _, node = entity_path.partition("/")
         if kind == "users" and node != znodes.DEFAULT_ENTITY and "/" not in node:
             await self._reread(node)

@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """Return the newest version of an API that broker and client support, or -1 if there is none."""
+        """Return the newest version of an API that both the broker and the client support, or -1."""
         if node_id in self._faults:
             return -1
         try:

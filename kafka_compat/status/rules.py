@@ -14,7 +14,7 @@ from kafka_compat.status.snapshot import Group, LogDir, Partition, Snapshot, Top
 from kafka_compat.status.units import counted, size
 
 USABLE_MIN: Final = 0.05
-"""Minimum usable share of a volume. A volume with less counts as nearly full."""
+"""Minimum usable share of a volume. Below this share, the volume counts as nearly full."""
 
 _STATES: Final = {"down": "is down", "unreachable": "cannot be reached from here"}
 _NAMED_MAX: Final = 5
@@ -184,7 +184,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Format the first names, and the number of omitted names."""
+    """Format the beginning of a list of names, and the number of omitted names."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

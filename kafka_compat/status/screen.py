@@ -25,7 +25,7 @@ _FLEXIBLE_MIN: Final = 8
 _LINES_OF_HEADINGS: Final = 2
 """Lines of a heading, including the empty line before it."""
 _LINES_PER_PROBLEM: Final = 6
-"""Terminal lines for each problem that is shown. A problem may take two or three lines."""
+"""Number of terminal lines for which one problem may be shown. A problem may take two or three lines."""
 _PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, while
-    the rows, the column titles and the lines that count hidden rows fit.
+    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, as
+    long as the rows, the column titles and the lines that count hidden rows fit.
     """
     found = [0] * len(needs)
     grows = True

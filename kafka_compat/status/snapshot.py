@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker. Its address is unknown if only replica lists contain it. `release` is the newest Kafka
-    release whose APIs the broker supports. `fault` is the reason why it counts as down.
+    """A broker. Its address is unknown if the broker appears only in replica lists. `release` is the newest
+    Kafka release whose APIs the broker supports. `fault` is the reason why the broker counts as down.
     """
 
     broker_id: int

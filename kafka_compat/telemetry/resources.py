@@ -1,8 +1,8 @@
 """Client-metrics resources in the metadata store, under /config/client-metrics.
 
 Apache Kafka stores them only in KRaft mode. Its ZooKeeper-mode brokers do not know that node and must not be
-notified of it: if a notice under /config/changes names an unknown entity type, they log an error and skip the
-following notices. Each change therefore also writes the parent node, which kafka-compat brokers watch.
+notified of it: after a notification in /config/changes for an unknown entity type, they skip the following
+notifications. Each change therefore also writes the parent node, which kafka-compat brokers watch.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ class Control:
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
-        """Wait until a transactional ID has a state, such as "CompleteCommit" or "Ongoing"."""
+        """Wait until a transactional ID is in the given state, such as "CompleteCommit" or "Ongoing"."""
         self._await(f"/transactions/{quote(transactional_id, '')}/await", {"state": state}, timeout_s)
 
     def _await(self, path: str, wanted: Mapping[str, object], timeout_s: float) -> Any:

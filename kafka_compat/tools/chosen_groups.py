@@ -1,4 +1,4 @@
-"""The groups and partitions that a kafka-consumer-groups command applies to, and its error messages."""
+"""Selection of groups and partitions for kafka-consumer-groups, and conversion of errors to Failures."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Entities:
-    """The types and names of the entities to describe or alter. The name "" is the default of a type."""
+    """The types and names of the entities to describe or alter. The name "" means the default entity."""
 
     def __init__(self, options: Options) -> None:
         flags = {name: kind for name, kind in _FLAGS.items() if options.has(name)}
@@ -346,7 +346,7 @@ def _credentials(cluster: Any, names: list[str]) -> list[Any]:
 def alter_quotas(
     cluster: Any, types: list[str], names: list[str], added: dict[str, str], deleted: list[str]
 ) -> None:
-    """Run --alter for quotas and SCRAM credentials. Raises Failure if this fails."""
+    """Run --alter for quotas and SCRAM credentials. Raises Failure on invalid settings or failed requests."""
     if types[0] == "ips":
         unknown = [name for name in [*added, *deleted] if name not in _OF_ADDRESSES]
         if unknown:

@@ -51,7 +51,7 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 def rows_of(cluster: Cluster, group: Description) -> list[Row]:
     """Return the rows of assigned partitions, starting with the member that has the most partitions, and then
-    the rows of other partitions with committed offsets. Raises the errors of `Cluster.ask`.
+    the rows of other partitions with committed offsets. Raises the same errors as `Cluster.ask`.
     """
     committed = committed_offsets(cluster, group.group_id)
     assigned = [place for member in group.members for place in member.partitions]

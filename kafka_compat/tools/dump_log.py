@@ -1,6 +1,6 @@
 """kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Index files are not repaired: corruption is reported, and an untrimmed index ends with preallocated zeros.
+Index files are not repaired: corruption is reported, and preallocated zeros at the end are skipped.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _FEATURES: Final = {
     "share.version": (1, 28),
     "streams.version": (1, 29),
 }
-"""Each feature's highest level, and the lowest metadata.version level at which new clusters use it."""
+"""Each feature's highest level, and the lowest metadata.version with which new clusters use the feature."""
 
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 23}}
 

@@ -409,7 +409,7 @@ def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
 
 
 def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) -> None:
-    """Set topic settings, or remove those whose value is None. Raises Failure if this fails."""
+    """Set topic settings, or remove those whose value is None. Raises Failure if the request fails."""
     if configs:
         request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
         call = "incrementalAlterConfigs"
@@ -417,7 +417,7 @@ def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) ->
 
 
 def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
-    """Set settings on several brokers, or remove those whose value is None. Raises Failure if this fails."""
+    """Set broker settings, or remove those whose value is None. Raises Failure if a request fails."""
     for broker in brokers:
         request = {"resources": [_resource(_BROKER, str(broker), values)]}
         call = "incrementalAlterConfigs"
@@ -472,7 +472,7 @@ def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
-    """Start moves between log directories. Return moving replicas. Raises Failure if a move is rejected."""
+    """Start moving replicas, and return those that are moving. Raises Failure if a move is rejected."""
     from kafka_compat.protocol.messages.alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirTopic,

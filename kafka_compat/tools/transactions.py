@@ -262,8 +262,8 @@ _AT_ONCE_MAX: Final = 500
 def _hanging(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
 ) -> list[Hanging]:
-    """Return hanging transactions in one partition, in a topic, or on a broker. They have been open for more
-    than `longest_ms`, and are unknown to their coordinator.
+    """Return hanging transactions in one partition, in a topic, or on a broker. They have had no records for
+    more than `longest_ms`, and are unknown to every coordinator.
     """
     if topic is not None and partition is not None:
         places = [(topic, partition)]

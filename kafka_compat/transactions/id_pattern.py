@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state of the automaton. Matching characters lead to `target`; states in `free` need none."""
+    """A state. Matching characters lead to `target`. The states in `free` are reached without characters."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 

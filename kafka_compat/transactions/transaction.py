@@ -118,7 +118,7 @@ class Transaction:
         """The status in the log, or None if the log does not contain the ID."""
         self.status = _UNKNOWN
         """The status shown to producers and administrators. It differs from `stored` in the epoch of an abort
-        that is not written yet, and in a time for which records have no field.
+        that is not written yet, and in the start time, which records with the state Empty lack.
         """
         self.is_dead = False
         self._version = version

@@ -48,7 +48,7 @@ class CleanerStats:
         self.dirtiest_ratio = 0.0
         """The dirty ratio of the dirtiest log in the last pass, from 0 to 1."""
         self.overdue_ms = 0
-        """Longest time in ms, in the last pass, by which a record exceeded max.compaction.lag.ms."""
+        """Maximum time in ms by which a record exceeded max.compaction.lag.ms in the last pass."""
 
     def look_begins(self, now_ms: int) -> None:
         """Start a pass over the logs that may be compacted. The caller must then call `saw` for each log."""

@@ -18,9 +18,9 @@ import gc
 from typing import Any, Final
 
 THRESHOLDS: Final = (5_000, 1, 0)
-"""Number of new objects that triggers a collection of the youngest generation, and number of collections of
-this and the middle generation, minus one, that triggers one of the next. A full collection examines about
-30,000 new objects.
+"""Arguments of gc.set_threshold: the number of new objects that triggers a collection of the youngest
+generation and, for each older generation, one less than the number of collections of the next younger
+generation that triggers a collection. A full collection examines about 30,000 new objects.
 """
 SURVIVORS_MAX: Final = 10_000
 INTERVAL_MS: Final = 60_000

@@ -43,7 +43,7 @@ PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
 """Maximum number of active segments examined per second."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""Number of partitions that add 1 ms to the checkpoint interval; a checkpoint contains all of them."""
+"""Number of partitions that add 1 ms to the checkpoint interval. Each checkpoint contains all partitions."""
 
 
 class _Job(NamedTuple):

@@ -185,8 +185,8 @@ class _Cleaning:
     def clean_groups(
         self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
     ) -> Iterator[CleanedGroup]:
-        """Write the remaining records of each group into one segment. An empty group is merged with the next
-        one, because Apache Kafka cannot look up records by time in a log with empty segments.
+        """Write each group's retained records into one segment. A group without any is merged with the next
+        group, because Apache Kafka cannot look up records by time in a log with empty segments.
         """
         sources: list[SegmentSource] = []
         writer: _CleanedSegment | None = None

@@ -12,7 +12,7 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
 RETURNING = ".kafka-compat-restoring"
-"""Marker file that exists while the logs are being returned to a saved state (see `saved_states`)."""
+"""Marker file that exists while the logs are being restored to a saved state (see `saved_states`)."""
 
 
 def directory_name(key: TopicPartition) -> str:

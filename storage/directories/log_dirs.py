@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class LoadReport:
-    """Report about the log directories and logs opened by `LogDirs.load`."""
+    """Report on the log directories and logs opened by `LogDirs.load`."""
 
     def __init__(self) -> None:
         self.clean = True

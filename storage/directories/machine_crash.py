@@ -14,8 +14,8 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine has restarted since the last `mark_boot`. It is False if this is unknown, because
-    the directory has no boot marker or the system has no boot IDs.
+    """Whether the machine has restarted since the last `mark_boot`. Return False if this is unknown,
+    because the directory has no boot marker or the system has no boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path):

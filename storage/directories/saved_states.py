@@ -1,14 +1,14 @@
 """Saved states of all log directories of a broker, stored as directories of hard links to closed segments.
 
 Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
-logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
+logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Restoring a
 state replaces the files that differ, and leaves the logs as after a clean shutdown. Later writes do not
 change the files of a state (see `log.fork`).
 
-A state exists once its directory in the first log directory, the last to be renamed, has its final name. A
-marker file contains the name of the state being restored: if the process is killed during a return, the
-return is repeated. Nothing is synced, so after a machine crash a state, and logs restored from it, may be
-damaged.
+A state exists once its directory in the first log directory has its final name. This directory is renamed
+after all others. A marker file contains the name of the state being restored, so that the restoration is
+repeated if the process is killed. Nothing is synced, so after a machine crash a state, and logs restored from
+it, may be damaged.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class DirtyPart:
 
     @property
     def ratio(self) -> float:
-        """The dirty bytes as a fraction of the cleanable bytes."""
+        """The dirty bytes as a fraction of the clean and dirty bytes together."""
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 

@@ -18,7 +18,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Flushing:
-    """The flushes of one log, and its durable end offset."""
+    """Flush state of one log: the durable end offset and the time of the last flush."""
 
     __slots__ = ("_clock", "_disk", "_files", "_name", "end_offset", "last_ms", "lock", "truncation_count")
 

@@ -6,8 +6,8 @@ of the active segment, which is closed first if it is large.
 
 Code that changes a file in place first calls `Filesystem.unshare`, which copies a file that has a second
 link. This is necessary for a segment that becomes active again after a truncation or at startup, and for a
-segment whose torn end is cut off by recovery. `Filesystem.write_file` replaces index files and snapshots and
-leaves other links unchanged. Therefore changes of one directory never affect the other directory.
+segment whose torn end is removed at startup. `Filesystem.write_file` replaces index files and snapshots and
+leaves other links unchanged. Therefore changes in one directory never affect the other directory.
 
 The directory of a fork is in the same state as after a clean shutdown at the moment of the fork.
 """

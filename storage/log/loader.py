@@ -189,7 +189,7 @@ class LogLoader:
 
     @staticmethod
     def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
-        """Cut off the torn end of a closed segment that other software has changed."""
+        """Truncate the torn end of a closed segment that other software has changed."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
             "Found %s with %d bytes instead of %d at startup; kept the complete batches (%d bytes)",

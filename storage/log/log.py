@@ -59,7 +59,7 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 class AppendInfo:
     """The offsets of appended batches. `log_append_time` is -1 if the topic uses CreateTime. `duplicate` is
-    true if the request is a retry, and the offsets are from the batch that is already stored.
+    true if the request is a retry; the offsets are then those of the stored batch.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")

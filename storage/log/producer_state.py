@@ -2,7 +2,7 @@
 
 A batch is written only if it passes `check`, which applies these rules:
 - a batch whose epoch is below the producer's epoch is fenced (InvalidProducerEpoch);
-- a batch with the epoch and sequences of any of the last five is a retry (Duplicate) and is not written;
+- a batch with the epoch and sequences of any of the producer's last five batches is a retry (Duplicate);
 - an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
 - a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
   2^31 - 1 (otherwise OutOfOrderSequence);
@@ -269,7 +269,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction that may be incomplete, or None if there is none."""
+        """First offset of the oldest transaction that is open or whose marker may be uncommitted, or None."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)

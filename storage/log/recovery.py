@@ -76,7 +76,7 @@ class Opening:
         return end_position == active.size_bytes
 
     def recover(self, recovery_point: int, keep_gaps: bool, progress: RecoveryProgress | None) -> None:
-        """Find the valid prefix of the log, cut off the remainder, and make the result durable."""
+        """Find the valid prefix of the log, truncate the log after it, and make the result durable."""
         segments = self._segments
         self.has_changed = True
         if not segments:
@@ -135,7 +135,7 @@ class Opening:
             )
 
     def _recover_segment(self, segment: Segment, total_bytes: int, progress: RecoveryProgress | None) -> bool:
-        """Check one segment, cut off its invalid end, and return whether the whole segment was valid."""
+        """Check one segment, truncate its invalid end, and return whether the whole segment was valid."""
         size_bytes = segment.size_bytes
         segment.reset()
         next_progress = self.scanned_bytes

@@ -90,7 +90,7 @@ class Truncations:
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
-        """Start a truncation of `log`. If `follow` was not called, raises the errors of `Truncation.run`.
+        """Start a truncation of `log`. Raises the same errors as `Truncation.run` if `follow` was not called.
 
         `log` is a parameter rather than an attribute: if a log and its truncations referred to each other,
         only the garbage collector would free a deleted log.

@@ -38,7 +38,7 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LEGACY_HEADER_SIZE: Final = 26
-"""Minimum size in bytes of a message in formats 0 and 1, and size of a format 1 message up to its key."""
+"""Minimum size in bytes of a format 0 or 1 message, and size of a format 1 message before its key length."""
 LOG_OVERHEAD: Final = 12
 """Size in bytes of the base offset and the batch length, which the batch length excludes in all formats."""
 MAGIC_POSITION: Final = 16

@@ -86,7 +86,7 @@ class _State:
 
 
 BEYOND: Final = 1 << 40
-"""The step for a negative length, which leads beyond any batch, so that the check of the end fails."""
+"""Step for a negative length. It leads beyond the end of any batch, so that the check of the end fails."""
 STEP: Final = [
     (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
 ]

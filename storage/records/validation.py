@@ -52,8 +52,8 @@ QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""Limits above which `validate_batches` with `quick` raises TakesLong: numbers of records, and numbers of
-bytes to checksum, to compress, to convert from an old format, and after decompression.
+"""Limits above which `validate_batches` with `quick` raises TakesLong: the number of records, the number of
+bytes to checksum, compress or convert from an old format, and the size after decompression.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14

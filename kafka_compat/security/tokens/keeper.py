@@ -2,9 +2,9 @@
 
 Rules
 1. Logins and listings use the cached copy, which follows the store: see coordination/nodes/following.py.
-2. A change is written together with its notification, on condition that the node has not changed since it was
-   read. After a conflict, the node is read and the change is decided again. A renewal on one broker therefore
-   cannot restore a token that was expired on another broker.
+2. A change and its notification are written together, on condition that the node has not changed since it
+   was read. After a conflict, the node is read and the change is decided again. A renewal on one broker
+   therefore cannot restore a token that was expired on another broker.
 3. Credentials are derived from the ID and the brokers' secret key. They are computed once, in a thread, so
    that startup does not wait. If a token is used earlier, its credential is computed immediately.
 4. An unreadable node is ignored.
@@ -52,7 +52,7 @@ class Issued(NamedTuple):
 
 
 class _Known:
-    """A token with its node's version, and the values derived from its ID."""
+    """A token with its node's version, its secret, and the credentials derived from the secret."""
 
     __slots__ = ("_credentials", "hmac", "token", "version")
 
@@ -69,7 +69,7 @@ class _Known:
         return found
 
     def prepare(self) -> None:
-        """Derive the missing values. May run in any thread."""
+        """Derive the credentials that have not been derived yet. May run in any thread."""
         for mechanism in MECHANISMS:
             self.credential(mechanism)
 
@@ -108,7 +108,7 @@ class Keeper:
         await self._following.start()
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """Return a token's SCRAM credential and its owner, or None if the token is unknown."""
+        """Return the SCRAM credential and the owner of a token, or None if the token is unknown."""
         known = self._known.get(token_id)
         if known is None:
             return None
@@ -203,7 +203,7 @@ class Keeper:
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """Write a token's node and a notification, and return the node's new version."""
+        """Write a token's node and a change notification, and return the node's new version."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:

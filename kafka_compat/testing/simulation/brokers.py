@@ -75,7 +75,7 @@ _QUICK = {
     "transaction.state.log.num.partitions": 1,
 }
 _RETRY_S = 1.0
-"""Delay before a broker that could not start, for example because its old session exists, is restarted."""
+"""Delay before restarting a broker that could not start, for example because its old session exists."""
 
 
 class SimulatedBroker:

@@ -23,7 +23,7 @@ class Faults:
     slow_s: tuple[float, float] = (0.5, 5.0)
     dropped_connections: float = 2.0
     lost_answers: float = 2.0
-    """The request is handled, but its connection is closed instead of sending the response."""
+    """The broker handles the request, but closes the connection instead of sending the response."""
     broker_kills: float = 0.5
     """The broker is killed (kill -9), and restarted after `down_s` seconds."""
     broker_pauses: float = 0.5

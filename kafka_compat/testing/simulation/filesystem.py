@@ -218,7 +218,7 @@ class SimulatedFilesystem:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """Count an I/O step. In step `crash_at`, call `half_done` or not, at random, and raise Crash."""
+        """Count an I/O step. At step `crash_at`, call `half_done` with probability 1/2, and raise Crash."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")

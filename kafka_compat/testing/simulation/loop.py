@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Advance the simulated time, in place of time.sleep, which would block all processes."""
+        """Advance the simulated time. This replaces time.sleep, which would block all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:

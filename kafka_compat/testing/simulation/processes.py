@@ -63,7 +63,7 @@ REAL_TIMEOUT_S = 120.0
 _CHUNK_BYTES = 1 << 20
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
-"""Argument of personality() that only queries it (linux/personality.h)."""
+"""Argument with which personality() only returns the current value (linux/personality.h)."""
 
 
 class Keeper:
