@@ -200,8 +200,8 @@ log.dirs string null high read-only works # Data directories, separated by comma
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
 log.roll.ms long null high cluster-wide works # Time in milliseconds after which a segment is closed even if it is not full. Unset: log.roll.hours.
 log.roll.hours int 168 high read-only works [1,...] # Time in hours after which a segment is closed even if it is not full. log.roll.ms takes precedence.
-log.roll.jitter.ms long null high cluster-wide works # Maximum random time in milliseconds that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
-log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random time in hours that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
+log.roll.jitter.ms long null high cluster-wide works # Maximum random jitter in milliseconds that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
+log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random jitter in hours that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
 log.retention.ms long null high cluster-wide works # Time in milliseconds that records are kept. -1: no limit. Unset: log.retention.minutes.
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
@@ -212,7 +212,7 @@ log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, limited to the range from 1,000 to 3,000. Without this limit, the value is also the default of log.flush.interval.ms.
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush. Values below 1,000 count as 1,000, and values above 3,000 as 3,000. The configured value is also the default of log.flush.interval.ms.
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
 log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which recovery points are written to disk. After a crash, each log is checked from its recovery point.
 log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds at which the log start offsets are written to disk.
