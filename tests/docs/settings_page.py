@@ -107,7 +107,7 @@ Unknown settings are ignored; the broker logs them, with a suggestion if a name 
 
 The **Change** column shows when a new value takes effect: *restart* requires a restart of the broker;
 *dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
-brokers or *per broker*.
+brokers or *per broker*. Settings with the value *password* cannot be changed dynamically.
 """
 
 
