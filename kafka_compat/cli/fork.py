@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--groups",
         metavar="GROUP,…",
-        help="consumer groups whose committed offsets to copy; `all` for all groups",
+        help="also copy the committed offsets of these consumer groups; `all` for all groups",
     )
     parser.add_argument(
         "--data", metavar="DIR", help="data directory of a stopped broker (one of its log.dirs)"

@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
         help="user to create in addition to admin, with only the permissions that ACLs grant; may be "
         "repeated",
     )
-    init.add_argument("--zookeeper", metavar="CONNECT", help="zookeeper.connect of the brokers")
+    init.add_argument("--zookeeper", metavar="CONNECT", help="value of zookeeper.connect for the brokers")
     init.add_argument(
         "--days",
         type=_days,

@@ -200,8 +200,8 @@ log.dirs string null high read-only works # Data directories, separated by comma
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
 log.roll.ms long null high cluster-wide works # Time in milliseconds after which a segment is closed even if it is not full. Unset: log.roll.hours.
 log.roll.hours int 168 high read-only works [1,...] # Time in hours after which a segment is closed even if it is not full. log.roll.ms takes precedence.
-log.roll.jitter.ms long null high cluster-wide works # Maximum random jitter, in milliseconds, that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
-log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random jitter, in hours, that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
+log.roll.jitter.ms long null high cluster-wide works # Maximum random jitter in milliseconds that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
+log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random jitter in hours that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
 log.retention.ms long null high cluster-wide works # Time in milliseconds that records are kept. -1: no limit. Unset: log.retention.minutes.
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.

@@ -5,7 +5,7 @@ update mode.
 TOPIC_TABLE = """
 segment.bytes int 1073741824 medium works [14,...] # Size in bytes at which a segment is closed and a new segment is created.
 segment.ms long 604800000 medium works [1,...] # Time in milliseconds after which a segment is closed even if it is not full.
-segment.jitter.ms long 0 medium works [0,...] # Maximum random jitter, in milliseconds, that is subtracted from segment.ms. The default is no jitter.
+segment.jitter.ms long 0 medium works [0,...] # Maximum random jitter in milliseconds that is subtracted from segment.ms. The default is no jitter.
 segment.index.bytes int 10485760 medium works [4,...] # Maximum size of the index of a segment, in bytes. When the index is full, the segment is closed.
 flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: the log is flushed after each request. By default, the operating system decides.
 flush.ms long 9223372036854775807 medium works [0,...] # Time in milliseconds after which a record is flushed to disk (fsync). By default, the operating system decides.
@@ -28,7 +28,7 @@ compression.zstd.level int 3 medium stored [-131072,...,22]
 preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.
-message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds, used instead of message.timestamp.before.max.ms or message.timestamp.after.max.ms if that setting has no limit.
+message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated. Limit in milliseconds that replaces message.timestamp.before.max.ms and message.timestamp.after.max.ms, each only if it is unset.
 message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; records with earlier timestamps are rejected. The default is no limit.
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
 leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas that are throttled when they are leaders, at leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.

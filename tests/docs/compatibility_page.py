@@ -63,10 +63,10 @@ def _clients() -> str:
     return f"""\
 ## Clients
 
-Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
-same results. They produce with each codec, consume, join and leave groups, commit offsets, write
-transactions, and manage topics and groups. Each row lists only features that the client supports. For TLS
-and SASL, see [security.md](security.md).
+Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must get the
+same results. The scenarios cover producing with each codec, consuming, joining and leaving groups,
+committing offsets, writing transactions, and managing topics and groups. Each row lists only features that
+the client supports. For TLS and SASL, see [security.md](security.md).
 
 | Client | Codecs | Features tested |
 |---|---|---|

@@ -42,7 +42,7 @@ WHY_STORED: Mapping[str, str] = {
     "group.coordinator.": "For Kafka's new group coordinator; only the classic group protocol is supported.",
     "early.start.listeners": "Applies only to KRaft mode.",
     "zookeeper.metadata.migration": "Applies only to the migration to KRaft.",
-    "password.encoder.": "For encrypting dynamically set passwords, which are not supported.",
+    "password.encoder.": "Passwords cannot be set dynamically, so they are not encrypted.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
@@ -57,7 +57,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited chunk by chunk.",
+    "alter.log.dirs.replication.quota.": "Rate limits for moves between log directories do not use samples.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
     "eligible.leader.replicas.enable": "Applies only to KRaft mode.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
@@ -67,8 +67,8 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.login.": "Token requests have a fixed timeout.",
     "sasl.mechanism.controller.protocol": "Applies only to KRaft mode.",
     "socket.connection.setup.": "Connections between brokers have a fixed timeout.",
-    "socket.listen.backlog.size": "The backlog is 512 connections.",
-    "zookeeper.max.in.flight.requests": "Requests to ZooKeeper are never queued to limit their number.",
+    "socket.listen.backlog.size": "The backlog is always 512 connections.",
+    "zookeeper.max.in.flight.requests": "The number of concurrent requests to ZooKeeper is not limited.",
     "preallocate": "Segment files grow as they are written.",
     "log.preallocate": "Segment files grow as they are written.",
 }
@@ -107,7 +107,7 @@ Unknown settings are ignored; the broker logs them, with a suggestion if a name 
 
 The **Change** column shows when a new value takes effect: *restart* requires a restart of the broker;
 *dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
-brokers or *per broker*.
+brokers or *per broker*. Settings with the value *password* cannot be changed dynamically.
 """
 
 
@@ -124,7 +124,7 @@ def page() -> str:
             "[testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
             "## Defaults that differ from Kafka's\n",
-            "With these defaults, `kafka-compat serve` needs no settings and only accepts local clients.\n",
+            "With these defaults, `kafka-compat serve` needs no settings and accepts only local clients.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
