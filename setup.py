@@ -54,6 +54,7 @@ COMPILED = (
     "kafka_compat/protocol/buffers.py",
     "kafka_compat/protocol/codec.py",
     "kafka_compat/protocol/headers.py",
+    "kafka_compat/protocol/native.py",
     "kafka_compat/protocol/versions.py",
     "kafka_compat/replication/counts.py",
     "kafka_compat/replication/delayed_fetch.py",
@@ -102,8 +103,8 @@ COMPILED = (
 
 ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")
 
-MADE: list[str] = []
-"""Generated sources. They exist only during the build, and are used only in compiled form."""
+REPLACED: dict[str, str] = {}
+"""Maps the paths of sources that are replaced during the build to the paths where they are kept."""
 
 
 def extensions() -> list[Extension]:
@@ -117,23 +118,28 @@ def extensions() -> list[Extension]:
         if not link.exists():
             link.symlink_to(Path("..", room))
     paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
-    paths += write_codec_modules()
+    paths += write_native_modules()
     # Omit debug information, which would be more than a third of the extensions' size.
     return mypycify(paths, opt_level="1", debug_level="0", group_name="kafka_compat._compiled")
 
 
-def write_codec_modules() -> list[str]:
-    """Write the codecs of frequent messages, otherwise generated at runtime, and return their paths."""
+def write_native_modules() -> list[str]:
+    """Replace modules of messages by native ones, until this process exits. Return the paths to compile."""
     sys.path.insert(0, "")
-    from kafka_compat.protocol.codec import COMPILED_CODECS
-    from kafka_compat.protocol.codec_module import codec_module
+    from kafka_compat.protocol.codec import HOT_APIS
+    from kafka_compat.protocol.native_module import native_module
 
-    for messages, name in COMPILED_CODECS.items():
-        path = Path(*name.split(".")).with_suffix(".py")
-        path.write_text(codec_module(messages.rpartition(".")[2]))
-        atexit.register(path.unlink)
-        MADE.append(str(path))
-    return MADE
+    paths = []
+    sources = {api: native_module(api) for api in HOT_APIS}
+    for api, source in sources.items():
+        path = Path("kafka_compat/protocol/messages", f"{api}.py")
+        kept = path.with_name(f"{api}_schema.py")
+        path.rename(kept)
+        atexit.register(kept.replace, path)
+        path.write_text(source)
+        REPLACED[str(path)] = str(kept)
+        paths.append(str(path))
+    return paths
 
 
 def needed_to_compile() -> list[str]:
@@ -151,8 +157,11 @@ class OptionalExtensions(build_ext):
             super().run()
         except Exception as error:
             print(f"kafka-compat: not compiled, it will run as Python: {error}", file=sys.stderr)
-            for name in (*self.get_outputs(), *(Path(self.build_lib, path) for path in MADE)):
+            for name in self.get_outputs():
                 Path(name).unlink(missing_ok=True)
+            for path, kept in REPLACED.items():
+                if Path(self.build_lib, kept).exists():
+                    Path(self.build_lib, kept).replace(Path(self.build_lib, path))
             self.extensions = self.distribution.ext_modules = []
             wheel = self.distribution.command_obj.get("bdist_wheel")
             if wheel is not None:

@@ -31,7 +31,6 @@ from kafka_compat.handlers.produce_refusals import (
 )
 from kafka_compat.metadata.topic_names import is_internal
 from kafka_compat.protocol.messages.produce import (
-    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -41,7 +40,6 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
-from kafka_compat.storage.log.log import AppendInfo
 from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, read_header
 from kafka_compat.storage.records.validation import (
     QUICK_BYTES_MAX,
@@ -67,9 +65,6 @@ _COUNT: Final = Struct(">i")
 _ACKS: Final = (-1, 0, 1)
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
-_new: Final[Any] = object.__new__
-_NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The default of `current_leader`, shared by all responses. It is not sent."""
 
 
 @handler(0, 13)
@@ -265,11 +260,11 @@ class _Appends:
         """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
         self._partitions = []
-        answer: TopicProduceResponse = _new(TopicProduceResponse)
-        answer.name = topic.name
-        answer.topic_id = topic.topic_id
-        answer.partition_responses = self._partitions
-        self._responses.append(answer)
+        self._responses.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=self._partitions
+            )
+        )
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
     def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
@@ -399,24 +394,13 @@ def _append(
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:
         return failure(data.index, error, partition.log.log_start_offset), None, 0
-    answer = _appended(data.index, info)
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )
     needed = info.last_offset + 1
     if acks == 0 or (partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed:
         return answer, None, 0
     return answer, partition, needed
-
-
-def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
-    """Return the response for an appended batch. The fields are assigned one by one, because a constructor
-    call with keyword arguments takes as long as appending a small batch.
-    """
-    answer: PartitionProduceResponse = _new(PartitionProduceResponse)
-    answer.index = index
-    answer.error_code = 0
-    answer.base_offset = info.first_offset
-    answer.log_append_time_ms = info.log_append_time
-    answer.log_start_offset = info.log_start_offset
-    answer.record_errors = []
-    answer.error_message = None
-    answer.current_leader = _NO_LEADER
-    return answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
@@ -18,13 +17,14 @@ M = TypeVar("M")
 UNBOUNDED: Final = sys.maxsize
 """The value of `elements_max` for no limit."""
 
-HOT_APIS: Final = ("api_versions", "fetch", "produce")
-"""APIs with precompiled codecs: those that transfer records, and the first request of every client."""
-COMPILED_CODECS: Final = {
-    f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
-}
+HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
+"""APIs whose messages are native classes in the compiled form (see native_module): those that transfer
+records, and the first requests of every client.
+"""
+NATIVE_BYTES_MAX: Final = 64 * 1024
+"""Maximum size of a buffer that native decoders, which copy it, decode."""
 
-_REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError)
+_REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
@@ -47,9 +47,9 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     `records` fields are memoryviews of `buffer`. Raises MalformedRequest if the bytes are invalid or, with
     `exact`, if bytes remain. Raises KafkaError(UNSUPPORTED_VERSION) if the class does not have this version.
     """
-    decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
         buffer = memoryview(buffer)
+    decoder = _decoder(cls, version, len(buffer))
     try:
         message, end = decoder(buffer, position, UNBOUNDED)
     except (struct.error, IndexError, ValueError) as error:
@@ -65,9 +65,9 @@ def decode_at(
     """Decode a message, and return it with the position after it. Raises the same errors as `decode` and,
     without decoding further elements, TooLong if its arrays have more than `elements_max` elements.
     """
-    decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
         buffer = memoryview(buffer)
+    decoder = _decoder(cls, version, len(buffer))
     try:
         return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
     except (struct.error, IndexError, ValueError) as error:
@@ -204,20 +204,24 @@ def _run_encoder(
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
 
 
-def _new_decoder(cls: type, version: int) -> Any:
+def _decoder(cls: type, version: int, size_bytes: int) -> Any:
+    # Native decoders copy the buffer. The interruptible decoder serves large messages just as well.
+    key = version if size_bytes <= NATIVE_BYTES_MAX else ~version
+    return cls.__decoders__.get(key) or _new_decoder(cls, version, key)  # type: ignore[attr-defined]
+
+
+def _new_decoder(cls: type, version: int, key: int) -> Any:
     _check_version(cls, version)
-    compiled = _compiled_codecs(cls.__module__)
-    decoder = None if compiled is None else compiled.DECODERS.get((cls, version))
+    decoder = None if key < 0 else _native_codecs(cls, "DECODERS").get((cls, version))
     if decoder is None:
         decoder = _interruptible_decoder(cls, version)
-    cls.__decoders__[version] = decoder  # type: ignore[attr-defined]
+    cls.__decoders__[key] = decoder  # type: ignore[attr-defined]
     return decoder
 
 
 def _new_encoder(cls: type, version: int) -> Any:
     _check_version(cls, version)
-    compiled = _compiled_codecs(cls.__module__)
-    encoder = None if compiled is None else compiled.ENCODERS.get((cls, version))
+    encoder = _native_codecs(cls, "ENCODERS").get((cls, version))
     if encoder is None:
         encoder = _interruptible_encoder(cls, version)
     cls.__encoders__[version] = encoder  # type: ignore[attr-defined]
@@ -240,11 +244,9 @@ def _interruptible_encoder(cls: type, version: int) -> Any:
     return encoder
 
 
-def _compiled_codecs(messages: str) -> Any:
-    """Return the compiled codecs for a module of messages (see codec_module), or None if it has none."""
-    if not IS_COMPILED or messages not in COMPILED_CODECS:
-        return None
-    return import_module(COMPILED_CODECS[messages])
+def _native_codecs(cls: type, kind: str) -> dict[tuple[type, int], Any]:
+    """Return the native decoders or encoders of the module of a message class, if it has any."""
+    return getattr(sys.modules[cls.__module__], kind, {})
 
 
 def _check_version(cls: type, version: int) -> None:

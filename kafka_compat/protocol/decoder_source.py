@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_compat.protocol import buffers
 from kafka_compat.protocol.interpreter import STRING_BYTES_MAX, smallest_size_bytes
-from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, allocator
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
 
@@ -20,7 +20,7 @@ class DecoderSource(Source):
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
-            "new": object.__new__,
+            "new": allocator(cls),
             "uuid_from": buffers.uuid_from,
             "copy_in_steps": buffers.copy_in_steps,
             "read_uvarint": buffers.read_uvarint,
@@ -60,7 +60,7 @@ class DecoderSource(Source):
         tagged = []
         for spec in cls.__fields__:
             if self.in_version(spec) and not self.is_tagged(spec):
-                self.value(spec.type, self.version in spec.nullable, f"{target}.{spec.name}")
+                self.value(spec.type, self.version in spec.nullable, self.field(target, spec))
             else:
                 self.line(f"{target}.{spec.name} = {self.default(spec)}")
                 if self.in_version(spec):
@@ -93,7 +93,7 @@ class DecoderSource(Source):
             for number, spec in enumerate(tagged):
                 self.line(f"{'elif' if number else 'if'} tag == {spec.tag}:")
                 self.depth += 1
-                self.value(spec.type, self.version in spec.nullable, f"{target}.{spec.name}")
+                self.value(spec.type, self.version in spec.nullable, self.field(target, spec))
                 self.flush()
                 self.line(f"if p != {stop}: raise ValueError")
                 self.depth -= 1
@@ -125,10 +125,20 @@ class DecoderSource(Source):
                 self.depth += 1
                 self.spend(f"n >> {KIB_SHIFT}")
                 self.depth -= 1
-            copied = f"b[p:e].tobytes() if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
-            read = {"string": "b[p:e].tobytes().decode()", "bytes": copied, "records": "b[p:e]"}
-            self.line(f"    {target} = {read[wire_type.name]}")
+            self.line(f"    {target} = {self.read(wire_type)}")
             self.line("    p = e")
+
+    def field(self, target: str, spec: FieldSpec) -> str:
+        """Return the variable for a field of the struct `target`."""
+        return f"{target}.{spec.name}"
+
+    def read(self, wire_type: Wire) -> str:
+        """Return the expression for a value in `b[p:e]`."""
+        if wire_type.name == "string":
+            return "b[p:e].tobytes().decode()"
+        if wire_type.name == "records":
+            return "b[p:e]"
+        return f"b[p:e].tobytes() if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
 
     def length(self, code: str, nullable: bool, target: str) -> str:
         """Generate code that reads a length or count into `n`, handles null, and ends with `else:`.

@@ -19,7 +19,7 @@ from kafka_compat.protocol.buffers import (
     uuid_from,
     uvarint,
 )
-from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, allocator, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
 """Maximum size of a string in bytes (a two-byte length). Kafka also applies it in flexible versions."""
@@ -76,7 +76,7 @@ class _Decoder:
         self.flexible = flexible
 
     def struct(self, cls: type[Message], position: int, path: str) -> tuple[Message, int]:
-        message = object.__new__(cls)
+        message: Message = allocator(cls)(cls)
         tagged: dict[int, FieldSpec] = {}
         for spec in cls.__fields__:
             present = self.version in spec.versions

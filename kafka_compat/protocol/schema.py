@@ -17,6 +17,7 @@ default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
@@ -136,15 +137,30 @@ class Message:
         constructor(self, **values)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Message) or other.__fields__ is not self.__fields__:
-            return NotImplemented
-        return all(getattr(self, spec.name) == getattr(other, spec.name) for spec in self.__fields__)
+        return same(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{spec.name}={getattr(self, spec.name)!r}" for spec in self.__fields__)
-        return f"{type(self).__name__}({values})"
+        return represent(self)
+
+
+def same(message: Any, other: Any) -> bool:
+    """Return whether two objects are messages of the same class with equal fields."""
+    if getattr(type(other), "__fields__", ()) is not message.__fields__:
+        return False
+    return all(getattr(message, spec.name) == getattr(other, spec.name) for spec in message.__fields__)
+
+
+def represent(message: Any) -> str:
+    """Return a message's class and fields as text."""
+    values = ", ".join(f"{spec.name}={getattr(message, spec.name)!r}" for spec in message.__fields__)
+    return f"{type(message).__name__}({values})"
+
+
+def allocator(cls: type) -> Callable[[Any], Any]:
+    """Return a function that creates a message of a class, without initializing its fields if possible."""
+    return object.__new__ if issubclass(cls, Message) else operator.call
 
 
 WireType = Wire | ArrayOf | type[Message]

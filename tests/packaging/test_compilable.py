@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.protocol.codec import COMPILED_CODECS, decode, encode
-from kafka_compat.protocol.codec_module import codec_module
+import kafka_compat.protocol.messages
+from kafka_compat.protocol.codec import HOT_APIS, decode, encode
+from kafka_compat.protocol.native_module import native_module
 from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of
 from tests.packaging.compiled_modules import compiled_modules
 from tests.support.servers import PROJECT
@@ -158,7 +161,7 @@ def test_loops_never_change_their_own_bound() -> None:
         "line 1: n"
     ]
     sources = {str(path.relative_to(PROJECT)): path.read_text() for path in compiled_modules()}
-    sources |= {name: codec_module(messages.rpartition(".")[2]) for messages, name in COMPILED_CODECS.items()}
+    sources |= {api: native_module(api) for api in HOT_APIS}
     found = [f"{name}, {place}" for name, source in sources.items() for place in _moving_bounds(source)]
     assert not found, "use a separate name for the bound: " + "; ".join(found)
 
@@ -289,21 +292,37 @@ def _filled(wire_type: Any, elements: int) -> Any:
     return values.get(wire_type.name, wire_type.code == "?" or 7)
 
 
-@pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
-def test_compiled_codecs_agree_with_interpreted_codecs(messages: str, name: str) -> None:
-    """The source that is compiled, run as Python, encodes and decodes like the codec generated at runtime."""
+def _plain(value: Any) -> Any:
+    if hasattr(type(value), "__fields__"):
+        return {spec.name: _plain(getattr(value, spec.name)) for spec in fields_of(type(value))}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+@pytest.mark.interpreted("its messages are native already")
+@pytest.mark.parametrize("api", HOT_APIS)
+def test_native_messages_and_codecs_agree_with_those_in_python(
+    api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source that is compiled runs as Python here. It encodes and decodes like the codec in Python."""
+    module = importlib.import_module(f"kafka_compat.protocol.messages.{api}")
+    monkeypatch.setitem(sys.modules, f"{module.__name__}_schema", module)
+    monkeypatch.setattr(kafka_compat.protocol.messages, f"{api}_schema", module, raising=False)
     made: dict[str, Any] = {}
-    exec(codec_module(messages.rpartition(".")[2]), made)
+    exec(native_module(api), made)
     assert made["DECODERS"] and made["ENCODERS"]
-    for kind, table in (("decoder", made["DECODERS"]), ("encoder", made["ENCODERS"])):
-        for (cls, version), function in table.items():
-            for message in (cls(), *(_filled(cls, elements) for elements in (1, 3))):
-                whole = encode(message, version)
-                if kind == "encoder":
-                    parts: list[bytes] = []
-                    function(message, parts.append, parts.append, 10_000_000)
-                    assert b"".join(parts) == whole, f"{cls.__name__} {version}"
-                else:
-                    read, end = function(memoryview(whole), 0, 10_000_000)
-                    assert end == len(whole), f"{cls.__name__} {version}"
-                    assert read == decode(cls, version, whole), f"{cls.__name__} {version}"
+    for (native, version), function in made["ENCODERS"].items():
+        cls = getattr(module, native.__name__)
+        for elements in (0, 1, 3):
+            whole = encode(_filled(cls, elements) if elements else cls(), version)
+            parts: list[bytes] = []
+            function(_filled(native, elements) if elements else native(), parts.append, parts.append, 10**7)
+            assert b"".join(parts) == whole, f"{native.__name__} {version}"
+    for (native, version), function in made["DECODERS"].items():
+        cls = getattr(module, native.__name__)
+        for elements in (0, 1, 3):
+            whole = encode(_filled(cls, elements) if elements else cls(), version)
+            read, end = function(memoryview(whole), 0, 10**7)
+            assert end == len(whole), f"{native.__name__} {version}"
+            assert _plain(read) == _plain(decode(cls, version, whole)), f"{native.__name__} {version}"

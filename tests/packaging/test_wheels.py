@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.protocol.codec import COMPILED_CODECS
+from kafka_compat.protocol.codec import HOT_APIS
 from tests.packaging import wheels
 from tests.packaging.compiled_modules import compiled_modules
 from tests.packaging.wheels import Installed
@@ -27,11 +27,11 @@ def test_the_compiled_wheel_runs_compiled_code(tmp_path: Path) -> None:
     assert "-cp3" in compiled.name
     modules = {str(path.relative_to(PROJECT).with_suffix("")) for path in compiled_modules()}
     modules = {name if name.startswith("kafka_compat/") else f"kafka_compat/{name}" for name in modules}
-    codecs = {name.replace(".", "/") for name in COMPILED_CODECS.values()}
-    extensions = {
-        name + EXTENSION_SUFFIXES[0] for name in modules | codecs | {"kafka_compat/_compiled__mypyc"}
-    }
-    assert wheels.contents(compiled) - wheels.contents(pure) == extensions | {f"{name}.py" for name in codecs}
+    messages = {f"kafka_compat/protocol/messages/{api}" for api in HOT_APIS}
+    modules |= messages | {"kafka_compat/_compiled__mypyc"}
+    extensions = {name + EXTENSION_SUFFIXES[0] for name in modules}
+    schemas = {f"{name}_schema.py" for name in messages}
+    assert wheels.contents(compiled) - wheels.contents(pure) == extensions | schemas
 
     installed = Installed(tmp_path / "venv", f"kafka-compat[fast] @ file://{compiled}")
     asked = "import kafka_compat.storage.log.log as log; print(log.__file__)"

@@ -68,7 +68,7 @@ def _field(value: Any, field: FieldAt) -> Any:
 
 
 def _value(value: Any, field: FieldAt) -> Any:
-    if isinstance(value, Message):
+    if hasattr(type(value), "__fields__"):
         return to_json(value, field.children)
     if isinstance(value, UUID):
         return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

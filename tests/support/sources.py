@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kafka_compat
-from kafka_compat.protocol.codec import COMPILED_CODECS
+from kafka_compat.protocol.codec import HOT_APIS
 
 PACKAGE = Path(next(iter(kafka_compat.__path__)))
-GENERATED = {str(Path(*name.split(".")[1:]).with_suffix(".py")) for name in COMPILED_CODECS.values()}
+GENERATED = {f"protocol/messages/{api}_schema.py" for api in HOT_APIS}
 """Generated sources next to the extensions of the compiled build."""
 
 

@@ -156,7 +156,7 @@ def compare_fields(
 
 
 def _default(spec: FieldSpec) -> object:
-    if spec.factory is not None or isinstance(spec.default, Message):
+    if spec.factory is not None or hasattr(type(spec.default), "__fields__"):
         return "struct"
     if isinstance(spec.type, Wire) and spec.type.name == "uuid":
         return "zero" if spec.default.int == 0 else spec.default

@@ -1,0 +1,82 @@
+"""Base class and helpers of native messages (see native_module.py). Compiled; unused in the Python form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from kafka_compat.protocol.buffers import IN_MEMORY
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, represent, same
+
+RECORDS_COPIED_BYTES_MAX: i64 = 8192
+
+
+class NativeMessage:
+    """Base class of native messages, which are compared and printed by value like `schema.Message`."""
+
+    def __eq__(self, other: object) -> bool:
+        return same(self, other)
+
+    def __repr__(self) -> str:
+        return represent(self)
+
+
+def describe(schemas: Any, classes: list[Any]) -> None:
+    """Give native classes the schemas of the classes that they replace, which `schemas` contains."""
+    natives = {cls.__name__: cls for cls in classes}
+    for cls in classes:
+        original = getattr(schemas, cls.__name__)
+        cls.__hash__ = None
+        cls.__fields__ = tuple(_described(spec, natives) for spec in original.__fields__)
+        if "__schema__" in original.__dict__:
+            cls.__schema__, cls.__decoders__, cls.__encoders__ = original.__schema__, {}, {}
+
+
+def _described(spec: FieldSpec, natives: dict[str, Any]) -> FieldSpec:
+    of: Any = spec.type
+    if isinstance(of, ArrayOf):
+        element: Any = of.element
+        return spec._replace(type=ArrayOf(natives[element.__name__])) if isinstance(element, type) else spec
+    if not isinstance(of, type):
+        return spec
+    native = natives[of.__name__]
+    if spec.factory is not None:
+        return spec._replace(type=native, factory=native)
+    return spec._replace(type=native, default=None if spec.default is None else native())
+
+
+def write_uvarint(out: BytesWriter, value: i64) -> None:
+    """Write an unsigned varint."""
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+
+
+def write_i8(out: BytesWriter, value: i64) -> None:
+    """Write a signed byte. Raises ValueError if the value does not fit."""
+    if value < -128 or value > 127:
+        raise ValueError("not a signed byte")
+    out.append(value & 255)
+
+
+def write_string(out: BytesWriter, value: bytes) -> None:
+    """Write the bytes of a string after a length of two bytes. Raises ValueError if it is too long."""
+    size: i64 = len(value)
+    if size > 32767:
+        raise ValueError("a string of more than 32767 bytes")
+    out.append(size >> 8)
+    out.append(size & 255)
+    out.write(value)
+
+
+def write_records(out: BytesWriter, records: Any, write: Any, write_apart: Any) -> BytesWriter:
+    """Write short records to `out`, and others with `write_apart`. Return the writer to continue with."""
+    if isinstance(records, IN_MEMORY) and len(records) <= RECORDS_COPIED_BYTES_MAX:
+        out.write(bytes(records))
+        return out
+    write(out.getvalue())
+    write_apart(records)
+    return BytesWriter()
