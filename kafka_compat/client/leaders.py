@@ -98,9 +98,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """Return the topics' partitions. Raises KafkaError for an unknown topic, and the same errors as
-    `Cluster.ask`.
-    """
+    """Return the topics' partitions. Raises KafkaError if one is unknown, and the errors of `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
