@@ -11,7 +11,7 @@ class HungUp(Exception):
 
 
 class Cancelable(Protocol):
-    """Cancelable work on a response."""
+    """Work that produces a response and can be canceled."""
 
     def cancel(self) -> None: ...
 
@@ -39,7 +39,7 @@ class Deferred:
     )
 
     def __init__(self, work: Cancelable | None = None, is_serial: bool = False) -> None:
-        """`cancel` also cancels `work`. If `work` is None, the work continues and its response is dropped."""
+        """`cancel` also cancels `work`. If `work` is None, only the response can be canceled."""
         self.work = work
         self.is_serial = is_serial
         self.is_done = False

@@ -1,6 +1,6 @@
 """Measurement of a request's working time, excluding the time it spends waiting.
 
-This module is not compiled, because running another coroutine step by step is safer in Python.
+This module is not compiled, because interpreted Python code is the safer way to run a coroutine step by step.
 """
 
 from __future__ import annotations

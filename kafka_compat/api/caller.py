@@ -15,7 +15,7 @@ UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 class Authentication(Protocol):
-    """State of a client's SASL authentication, on a listener that requires it."""
+    """State of a client's SASL authentication on a listener that requires SASL."""
 
     @property
     def exchange(self) -> Exchange: ...

@@ -69,7 +69,7 @@ class Calls:
         self._compose(quota, sent, self._all.accounts)
 
     def add_account(self, account: Account) -> None:
-        """Add an account that counts future requests."""
+        """Add a function that is called after each future request, for example to count requests."""
         self._compose(self._all.quota, self._all.sent, (*self._all.accounts, account))
 
     def remove_account(self, account: Account) -> None:
@@ -185,7 +185,7 @@ class Calls:
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
         """Convert a handler's return value, which may also be a generator or a coroutine, to a response, None
-        or a Deferred. A compiled coroutine looks like both.
+        or a Deferred. A compiled coroutine is also an instance of Generator.
         """
         if result is None or isinstance(result, Deferred):
             return result

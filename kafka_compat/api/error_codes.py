@@ -75,8 +75,8 @@ _plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
 
 
 def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Return the plan of a message class: whether the class itself has an error code, and the name and plan
-    of each list field whose elements have error codes.
+    """Return the location of the error codes in a message class: whether the class itself has an error code,
+    and, for each list field whose elements contain error codes, its name and the locations in an element.
     """
     known = _plans.get(kind)
     if known is not None:

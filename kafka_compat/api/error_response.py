@@ -22,7 +22,8 @@ ITSELF = ""
 
 
 class Echo(NamedTuple):
-    """A response array with one element for each element of a request array or of a function's result.
+    """A response array, with one element for each request element. `of` is the name of the request array, or
+    a function that returns its elements.
 
     `fields` maps each copied field of the response to a field of the request. `unlike` contains values that
     differ from the defaults of the response class. `low` and `high` are the first and last versions that have

@@ -95,7 +95,7 @@ class Services(Protocol):
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The offsets of Kafka clients older than 0.8.2."""
+        """The offsets that Kafka clients older than 0.8.2 store in ZooKeeper."""
 
     @property
     def log_mover(self) -> LogMover: ...

@@ -2,7 +2,7 @@
 
 Each stage is an optional function; without stages, requests are passed directly to their handlers. The order
 is set up when a stage is added or removed, and a request keeps the stages that existed when it arrived. This
-module makes no decisions of its own.
+module only calls the stages; it contains no quota or accounting logic.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ also raise KafkaError to send an error response.
 
 
 class Served(NamedTuple):
-    """A completed request. The times (time.perf_counter) are when serving began, when the response was ready,
-    and when it was passed to the caller. `error_code` is the top-level error code of the response, or 0.
-    `response` is None if no response was sent. `context` is the context that the other stages received.
+    """A completed request. Serving began at `began_s`, the response was ready at `ready_s`, and it was passed
+    to the caller at `answered_s` (time.perf_counter). `error_code` is the response's top-level error code, or
+    0. `response` is None if no response was sent. `context` is the context of the other stages.
     """
 
     principal: Principal
@@ -128,7 +128,7 @@ class StagedContext(RequestContext):
     ) -> None:
         """Start the measurement of a request. `request_bytes` is the size of the frame without the length
         prefix. `arrived_s` is the time of arrival (time.monotonic) and `began_s` the start of serving
-        (time.perf_counter); both are 0 for a request without a frame. `timed` receives the times.
+        (time.perf_counter); both are 0 for a request without a frame. `timed` is called at the end.
         """
         self.request = request
         self.stages = stages

@@ -308,7 +308,7 @@ class Broker:
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
     async def catch_up(self) -> None:
-        """Run all periodic work that is due at the current time."""
+        """Run every periodic maintenance job now, whether or not it is due, and wait for the jobs."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
@@ -379,7 +379,7 @@ class Broker:
 
     async def suspend(self) -> Sockets:
         """Drop the broker's state, as if the process were killed, but keep its listening sockets for
-        `resume`. Clients are disconnected, and new connections wait. Raises StartupError if it is not
+        `resume`. Clients are disconnected, and new connections wait. Raises StartupError if the broker is not
         running.
         """
         running, self._running = self._running, None
@@ -405,7 +405,7 @@ class Broker:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start with the log directories' current contents. After a StartupError, the broker is unusable."""
+        """Start again after `suspend`, with the current log directories. Raises StartupError on failure."""
         try:
             self._running = await self._start(sockets)
         except BaseException:

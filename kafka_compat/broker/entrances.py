@@ -209,9 +209,7 @@ class ListenerTls:
             return None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError, with Kafka's message, unless this listener can use the certificates in the new
-        settings.
-        """
+        """Raise ConfigError, as in Kafka, unless this listener can use the new certificates."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if self._names_others(settings):

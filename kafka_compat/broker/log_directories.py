@@ -43,7 +43,7 @@ def finish_return(log_dirs: LogDirs) -> None:
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     """Check that the log directories belong to this broker. Return their cluster ID, or None if they are new.
 
-    If broker.id is not set, use the directories' ID in `config`. Raises StartupError if they conflict.
+    If broker.id is not configured, `config` gets the ID in meta.properties. Raises StartupError on conflicts.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)

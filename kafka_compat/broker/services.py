@@ -36,7 +36,7 @@ FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """The services declared in `api.services`. All are set at startup, unless created on first use."""
+    """The services declared in `api.services`. Each is set at startup or created on first use."""
 
     def __init__(
         self,

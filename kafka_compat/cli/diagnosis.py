@@ -1,6 +1,6 @@
 """Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
 
-The finding for a failed step names the side at fault and the remedy.
+The finding for a failed step states the remedy, and whether client, broker or network is the cause.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "descri
 
 
 class Finding(NamedTuple):
-    """The finding of one step at one address. `side` is the side at fault ("client", "broker" or "network").
-    `side` and `remedy` are "" after success.
+    """The result of one diagnostic step for one address. `side` names the cause of a failure: "client",
+    "broker" or "network". `side` and `remedy` are "" if the step succeeded.
     """
 
     address: str
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
 
 
 class _Failed(Exception):
-    """Raised by a step that fails, with the text, side and remedy of its finding."""
+    """Raised by a diagnostic step that fails, with the text, side and remedy for the Finding."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -56,7 +56,7 @@ class _Failed(Exception):
 
 
 class Examination:
-    """An examination of the bootstrap addresses, and then of the brokers that the metadata lists."""
+    """Diagnosis of the bootstrap addresses, and then of all other brokers in the metadata."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Yield the findings at the bootstrap addresses, and then at all other brokers in the metadata."""
+        """Yield the findings for the bootstrap addresses, and then for all other brokers in the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -75,7 +75,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Yield the findings at one address. Stop at the first failed step, unless it checks permissions."""
+        """Yield the findings for one address. Stop if a step fails, unless it checks permissions."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),

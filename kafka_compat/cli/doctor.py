@@ -63,7 +63,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the examination, and return the exit code."""
+    """Run the diagnosis, and return the exit code."""
     from kafka_compat.cli.diagnosis import Examination, Wanted
     from kafka_compat.client.connection_settings import (
         WrongSettings,

@@ -105,8 +105,8 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Turn off garbage collection while the block imports modules. Their objects live as long as the process,
-    and scanning them would take a tenth of the startup time.
+    """Turn off garbage collection within the `with` block, which imports modules. The modules' objects live
+    as long as the process, and scanning them would take a tenth of the startup time.
     """
     gc.disable()
     try:

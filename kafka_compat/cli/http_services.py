@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """Return the metrics exporter, or None without an endpoint. Raises StartupError for invalid settings."""
+    """Return the metrics exporter, if an endpoint is set. Raises StartupError for invalid settings."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
@@ -72,7 +72,7 @@ def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """Return the web console's principal, or None without a console. Raises StartupError if it is invalid."""
+    """Return the web console's principal, or None if disabled. Raises StartupError if it is invalid."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -85,7 +85,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
-    """Return the web console's schema registry, or None without one. Raises StartupError if it is invalid."""
+    """Return the web console's schema registry, if configured. Raises StartupError for invalid settings."""
     if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
         return None
     from kafka_compat.decoding.registry import registry_of

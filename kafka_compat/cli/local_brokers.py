@@ -61,7 +61,7 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
     """Return the HTTP listener of each broker process. The first process uses the configured port, and the
-    others use the following ports. Raises StartupError if these overlap with other listeners' ports.
+    others use the following ports. Raises StartupError if these ports overlap with other listeners' ports.
     """
     given = config.str(LISTENER)
     if not given:

@@ -53,7 +53,7 @@ class LocalCluster:
         await self.brokers[0].membership.create_wanted_topics(self._wanted_topics)
 
     async def lose(self, broker: Broker) -> bool:
-        """Stop a broker that cannot continue, and return whether other brokers are still running."""
+        """Stop a failed broker and return True. If no other broker is running, only return False."""
         self.brokers.remove(broker)
         if not self.brokers:
             self.brokers.append(broker)

@@ -30,8 +30,8 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
-    """Return options as name=value: those in the file, then those on the command line. With `librdkafka`, the
-    file's options are renamed to librdkafka's. Raises NotStarted if the file cannot be read.
+    """Return the options in the file, followed by those on the command line, each as name=value. With
+    `librdkafka`, the file's options are renamed to librdkafka's. Raises NotStarted if it cannot be read.
     """
     if args.command_config is None:
         return list(args.kafka_option)
@@ -186,7 +186,7 @@ def stream_job(args: argparse.Namespace) -> Any:
 
 
 def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of the arguments of `add_stream`, by the field names of StreamJob."""
+    """Return the values of the arguments of `add_stream`, keyed by the field names of StreamJob."""
     return {
         "bootstrap_servers": args.bootstrap_server,
         "directory": args.to,
@@ -200,7 +200,7 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add --target, --target-option and --create, for the cluster to write to."""
+    """Add --target, --target-option and --create, which define the cluster to write to."""
     parser.add_argument(
         "--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: the source)"
     )

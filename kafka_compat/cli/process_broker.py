@@ -39,7 +39,7 @@ class BrokerProcess:
         self._stop = foreground.Stop()
 
     async def run(self, connected: socket.socket) -> int:
-        """Serve until a stop is ordered, and return the exit code."""
+        """Serve until the supervisor or a signal stops the broker, and return the exit code."""
         self._link = await Link.over(connected, self._receive, self._ended)
         self._stop.on_signals()
         await self._instructed.wait()
@@ -109,7 +109,7 @@ async def _run(connected: socket.socket) -> int:
 
 
 def main() -> int:
-    """Serve over the socket at standard input, and return the exit code."""
+    """Run the broker, with the socket to the supervisor as standard input. Return the exit code."""
     try:
         connected = socket.socket(fileno=os.dup(0))
     except OSError:

@@ -92,7 +92,7 @@ class SupervisedBroker:
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Send the process its settings. `store` is the store that is shared by brokers without ZooKeeper."""
+        """Send the process its settings. Brokers without ZooKeeper share the metadata store `store`."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
@@ -154,7 +154,7 @@ CALM_S = 60.0
 
 
 class RestartWaits:
-    """Restart delays of one broker: at first none, then FIRST_WAIT_S, doubling up to WAIT_S_MAX."""
+    """Restart delays of one broker: first 0, then FIRST_WAIT_S, then doubled up to WAIT_S_MAX."""
 
     def __init__(self) -> None:
         self._next_s = 0.0

@@ -198,7 +198,7 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:
-    """Yield views of snapshots, endlessly. If a snapshot fails, yield the last view with the reason."""
+    """Yield views of snapshots, endlessly. If a snapshot fails, yield the previous view with the error."""
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
     from kafka_compat.status.screen import View

@@ -39,7 +39,7 @@ class TimedOut(Exception):
 
 
 class Node(NamedTuple):
-    """A broker at one listener. `node_id` is negative for an entry of bootstrap.servers."""
+    """A broker's address on one listener. `node_id` is negative for an entry of bootstrap.servers."""
 
     node_id: int
     host: str
@@ -88,22 +88,23 @@ class Cluster:
     # --- requests
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of any broker. `call` is the admin client's name for the call, used in errors.
-        Raises TimedOut if no broker responds, KafkaError if a broker rejects the request or the login,
-        Untrusted if a broker fails to authenticate itself, and WrongSettings for an unsupported login.
+        """Send a request to any broker, and return the response. `call` is the admin client's name for the
+        call, used in error messages. Raises TimedOut if no broker responds, KafkaError if a broker rejects
+        the request or the login, Untrusted if a broker fails to authenticate itself, and WrongSettings if the
+        SASL mechanism is unsupported or its credentials are not configured.
         """
         with self._in_time():
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of one broker. Retries like `ask`, and raises the same errors."""
+        """Send a request to one broker, and return the response. Retries and raises errors like `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the response of one broker without retries, except that a closed connection is reopened
-        once. Raises OSError, EOFError or ValueError if the request fails, and the same errors as `ask`.
+        """Send a request to one broker, and return the response. The request is not retried, except once on a
+        new connection. Raises OSError, EOFError or ValueError if it fails, and the same errors as `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -115,13 +116,15 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """Send one broker a request that has no response. Retries like `ask`, and raises the same errors."""
+        """Send one broker a request that has no response. Retries and raises errors like `ask`."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """Return the controller's response; retry after NOT_CONTROLLER. Raises the same errors as `ask`."""
+        """Send a request to the controller, and return the response. Retry after NOT_CONTROLLER. Raises the
+        same errors as `ask`.
+        """
         with self._in_time():
             while True:
                 self._know(call)
@@ -135,7 +138,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """Return the broker ID of a group or transaction coordinator. Raises the same errors as `ask`."""
+        """Return the broker ID of a group's or transactional ID's coordinator. Raises errors like `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -153,8 +156,8 @@ class Cluster:
     def ask_coordinator(
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """Return the response of the coordinator of a group or a transactional ID, retrying after transient
-        errors. Raises the same errors as `ask`.
+        """Send a request to the coordinator of a group or a transactional ID, and return the response. Retry
+        after transient errors. Raises the same errors as `ask`.
         """
         with self._in_time():
             while True:
@@ -202,7 +205,7 @@ class Cluster:
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """Return the newest API version that broker and client support. Raises the same errors as `ask`."""
+        """Return the newest version of an API that broker and client support. Raises errors like `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
@@ -228,7 +231,7 @@ class Cluster:
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Apply one timeout to all requests in the block."""
+        """Apply one timeout to all requests within the `with` block."""
         outermost = not self._deadline
         if outermost:
             self._deadline = time.monotonic() + self.timeout_s

@@ -126,8 +126,8 @@ def dialled(host: str) -> Any:
 
 def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> Connection:
     """Open a connection with the configured security. Raises OSError if this fails, EOFError or ValueError if
-    the peer is not a broker, HandshakeFailed if TLS fails, and KafkaError or Untrusted if authentication
-    fails.
+    the peer is not a broker, HandshakeFailed if the broker's certificate is rejected, KafkaError or Untrusted
+    if authentication fails, and WrongSettings if this client cannot authenticate with the SASL mechanism.
     """
     sock = socket.create_connection((dialled(host), port), using.timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

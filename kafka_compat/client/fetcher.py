@@ -83,7 +83,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume only these partitions, from an offset, EARLIEST, LATEST or None (auto.offset.reset)."""
+        """Assign only these partitions, each from an offset, EARLIEST, LATEST or None (auto.offset.reset)."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()

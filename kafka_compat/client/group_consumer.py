@@ -69,7 +69,7 @@ class Membership:
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """Process a heartbeat response, and return whether the member remains in the group."""
+        """Process a heartbeat response. Return False if the member must join the group again."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
@@ -171,8 +171,8 @@ class GroupConsumer:
         """Total time in seconds spent on joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join the group, send a heartbeat and commit if due, and fetch records. Raises KafkaError if the
-        member is rejected, and the same errors as `Fetcher.poll`.
+        """Join the group if necessary, send a heartbeat and auto-commit if they are due, and fetch records.
+        Raises KafkaError if the member is rejected, and the same errors as `Fetcher.poll`.
         """
         if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)

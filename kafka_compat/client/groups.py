@@ -179,7 +179,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """Return a group's committed offsets. Raises KafkaError, and the same errors as `Cluster.ask`."""
+    """Return a group's committed offsets. Raises KafkaError on failure, and the errors of `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -203,7 +203,7 @@ def committed_offsets(
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
     """Commit offsets for a group without members. Raises KafkaError for the first rejected offset, and the
-    errors of `Cluster.ask`.
+    same errors as `Cluster.ask`.
     """
     if not offsets:
         return

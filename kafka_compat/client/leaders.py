@@ -25,9 +25,9 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """Return, for each partition, the value from its leader's response, or else a KafkaError or TimedOut.
-    `request` builds the request's fields from the partitions of each topic. `results` parses the response.
-    Raises the same errors as `Cluster.ask`.
+    """Send a request to the leaders of partitions. Return, for each partition, the value from its leader's
+    response, or a KafkaError or TimedOut if the partition failed. `request` builds the request's fields from
+    the partitions of each topic. `results` parses a response. Raises the same errors as `Cluster.ask`.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -68,7 +68,7 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """Yield each leader's ID with its partitions, and None with the partitions without a leader. Errors of
+    """Yield each leader's ID with its partitions, and None with the partitions without a leader. Errors for
     unauthorized and invalid topics are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
@@ -98,9 +98,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """Return the topics' partitions. Raises KafkaError for an unknown topic, and the same errors as
-    `Cluster.ask`.
-    """
+    """Return the topics' partitions. Raises KafkaError if one is unknown, and the errors of `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}

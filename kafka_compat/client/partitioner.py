@@ -1,4 +1,4 @@
-"""Choose a record's partition like Kafka's producer: by its key, or in sticky mode without a key."""
+"""Choose partitions like Kafka's producer: by key, or with the sticky strategy if there is no key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the MurmurHash2 that Kafka's partitioner computes, as an unsigned number."""
+    """Return the unsigned MurmurHash2 of `data`, with the seed of Kafka's partitioner."""
     length = len(data)
     found = _SEED ^ length
     whole = length & ~3
@@ -40,7 +40,7 @@ class Sticky:
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """Choose the partition for a record of this size. The partitions in `available` have a leader."""
+        """Choose the partition for a record of this size. `available` lists the partitions with a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

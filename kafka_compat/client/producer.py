@@ -97,7 +97,7 @@ class PendingBatches:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """Return the maximum size of a record in bytes, as Kafka's producer estimates it before encoding."""
+    """Return an upper bound for a record's encoded size in bytes, as estimated by Kafka's producer."""
     size_bytes = RECORD_OVERHEAD_BYTES + _sized(key) + _sized(value) + len(encode_varint(len(headers)))
     for name, content in headers:
         size_bytes += _sized(name.encode()) + _sized(content)
@@ -251,8 +251,8 @@ class Producer:
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Commit or abort all records sent since the last call. Raises KafkaError if the coordinator returns
-        an error, and the same errors as `Cluster.ask`.
+        """Send all batches, and commit or abort all records since the previous transaction. Raises KafkaError
+        if the coordinator returns an error, and the same errors as `Cluster.ask`.
         """
         self.flush()
         if self._in_transaction:

@@ -117,9 +117,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """Return a transactional ID's state. Raises KafkaError if it is unknown, and the same errors
-    as `Cluster.ask`.
-    """
+    """Return a transactional ID's state. Raises KafkaError if unknown, and the errors of `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,

@@ -50,7 +50,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Objects that are created at startup and never replaced. Not frozen, which saves 0.5 ms at startup."""
+    """Objects that are created at startup and never replaced. A frozen class would add 0.5 ms to startup."""
 
     config: BrokerConfig
     clock: Clock

@@ -49,7 +49,7 @@ class ConfigChanges:
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notifications in this session. Skips existing notifications if `begin` was not called."""
+        """Process notifications in this session. Skip existing notifications if `begin` was not called."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

@@ -54,9 +54,7 @@ class ControllerLink:
             task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Send a request, and return the controller's response. The request is resent until the active
-        controller responds.
-        """
+        """Send a request until the active controller responds, and return the response."""
         while True:
             controller_id = self._service.controller_id
             response = await self.send_once(api_key, version, request)

@@ -171,8 +171,8 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """Return the partitions in /admin/preferred_replica_election. The watch also fires when the node is
-        created. As in Kafka, a malformed node is deleted, so that the tool can create a new one.
+        """Return the partitions in /admin/preferred_replica_election. `watch` also fires when the node is
+        created. As in Kafka, a malformed node is deleted, so that Kafka's tool can create a new node.
         """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:
@@ -186,7 +186,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the targets in /admin/reassign_partitions. The watch also fires when the node is created."""
+        """Return the targets in /admin/reassign_partitions. `watch` also fires when the node is created."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)

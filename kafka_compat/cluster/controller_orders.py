@@ -67,7 +67,7 @@ class ControllerOrders:
         states: Sequence[LeaderState],
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle a LeaderAndIsr request. Return an error code for each partition, or for the request."""
+        """Handle a LeaderAndIsr request. Return an error code per partition, or one for the whole request."""
         await self._settings.learn(dict.fromkeys(state.topic for state in states))
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
@@ -82,7 +82,7 @@ class ControllerOrders:
     async def stop(
         self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """Handle a StopReplica request. Return an error code for each partition, or for the request."""
+        """Handle a StopReplica request. Return an error code per partition, or one for the whole request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         return refused or await self._states.stop(stops, await self._long_work.begin())
 

@@ -142,7 +142,7 @@ class ControllerService:
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """Return the controller's reply to the request from `make`, or None if this is not the controller."""
+        """Return the reply to the request from `make`, or None if this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
 

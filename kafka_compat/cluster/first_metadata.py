@@ -19,7 +19,7 @@ class FirstMetadata:
         """
 
     def update(self, has_topics: bool) -> None:
-        """Record received metadata. If topics are expected, wait for them for a limited time."""
+        """Set `received`, but only after FIRST_TOPICS_S seconds if expected topics are missing."""
         if has_topics or not self.expects_topics:
             self.received.set()
         else:

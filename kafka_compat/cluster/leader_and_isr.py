@@ -166,7 +166,7 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Drop these replicas, and return an error code for each once deletions are durable.
+        """Drop these replicas. When all deletions are durable, return an error code for each replica.
 
         If `turn` is given, the call yields to the event loop between partitions.
         """

@@ -55,8 +55,8 @@ class Recovery:
         """Cache of decoded node contents, because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Complete deletions, and then become leader of the topics in the store. `adopts` is true if topics
-        may be missing from the store. Logs of unknown topics are then adopted; otherwise, they are set aside.
+        """Complete deletions, and then become leader of the topics in the store. If `adopts` is true, because
+        topics may be missing from the store, adopt the logs of unknown topics; otherwise, set them aside.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))

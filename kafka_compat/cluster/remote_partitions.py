@@ -47,7 +47,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Access to partitions on other brokers. All methods raise ConnectionError and MalformedRequest."""
+    """Reads from other brokers. The methods raise ConnectionError or MalformedRequest if a request fails."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

@@ -50,7 +50,7 @@ class Topics:
         *,
         may_have_peers: bool,
     ) -> None:
-        """`may_have_peers` is true if other brokers may join. Internal topics then require enough brokers."""
+        """If `may_have_peers` is true, internal topics are created only when there are enough brokers."""
         self._config = context.config
         self._store = context.store
         self._metadata = context.metadata
@@ -193,7 +193,7 @@ class Topics:
         return created
 
     async def _check_resources(self, topic: TopicMetadata) -> None:
-        """Delete a new topic and raise KafkaError if this process has too few descriptors for its logs."""
+        """If this process has too few descriptors for a new topic, delete the topic and raise KafkaError."""
         for partition in topic.partitions:
             refusal = self._replicas.refusal(topic.name, partition.partition)
             if isinstance(refusal, OutOfResources):
@@ -315,9 +315,9 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait, for a limited time, until a topic with this name may be created. Brokers remove a topic
-        before its nodes are deleted. Kafka responds before the nodes are deleted, so clients that recreate
-        the topic may get TOPIC_ALREADY_EXISTS.
+        """Wait, for a limited time, until the nodes of a deleted topic no longer exist and a topic with this
+        name may be created. Kafka does not wait: clients that recreate the topic immediately may get
+        TOPIC_ALREADY_EXISTS.
         """
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):

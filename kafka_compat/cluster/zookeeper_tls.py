@@ -168,7 +168,7 @@ def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:
-    """Return the configured type of a store. By default, detect the type from the file's content."""
+    """Return the type of a key store or trust store. By default, detect it from the file's content."""
     given = config.str(name)
     if given:
         if given.upper() not in ("PEM", "JKS", "PKCS12"):

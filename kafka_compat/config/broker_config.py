@@ -147,7 +147,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def broker_id(self) -> int:
-        """This broker's ID. If broker.id is -1, the first ID that Kafka would generate."""
+        """This broker's ID. If broker.id is -1, this is the first ID that Kafka would generate."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
@@ -164,7 +164,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def log_dirs(self) -> list[str]:
-        """The absolute paths of the log directories. There is at least one."""
+        """The absolute paths of the log directories, at least one."""
         # As in Kafka, an empty value counts as set. It usually comes from an undefined template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""

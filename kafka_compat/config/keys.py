@@ -30,7 +30,7 @@ class ConfigError(Exception):
     def __init__(
         self, name: str, value: str | None, reason: str, expected: str = "", *, whole: bool = False
     ) -> None:
-        """`whole` means that the reason is a complete sentence."""
+        """If `whole` is true, the reason is a complete sentence and becomes the message."""
         super().__init__(reason if whole else f"Invalid value {value} for configuration {name}: {reason}")
         self.name = name
         self.value = value

@@ -66,5 +66,5 @@ class ListenerConfig(TypedValues):
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """Return the effective value. Raises KeyError if neither the listener nor the broker has the name."""
+        """Return the effective value. Raises KeyError if the setting is unknown."""
         return self._config.get(self.named(name))

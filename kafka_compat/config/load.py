@@ -143,8 +143,8 @@ class ConfigFileError(Exception):
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """Load the settings in files (the last file wins), in `environment`, unless it is None, and in
-    `overrides` (each `name=value`), which take precedence. Raises ConfigFileError if a setting is invalid.
+    """Load settings from files, `environment` (None: not used) and `overrides` (each `name=value`). Later
+    sources and files take precedence. Raises ConfigFileError if a file or setting is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -215,7 +215,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Drop the advertised listeners from earlier sources if `over` replaces the listeners."""
+    """If the later source `over` sets listeners, drop advertised.listeners of earlier sources."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

@@ -59,7 +59,7 @@ class LoggerLevels:
         }
 
     def check(self, name: str, level: str | None) -> None:
-        """Raise KafkaError for an unknown logger or an invalid level. None means the parent's level."""
+        """Raise KafkaError for an unknown logger or level. The level None means the parent logger's level."""
         if name not in self.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == ROOT:

@@ -50,7 +50,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting, as returned by DescribeConfigs. `type` is Kafka's number, or 0 if unknown. Sensitive
+    """One setting, as returned by DescribeConfigs. `type` is Kafka's type number, or 0 if unknown. Sensitive
     values are None.
     """
 

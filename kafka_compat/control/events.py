@@ -38,7 +38,7 @@ class EventLog:
         self._seen = self._look()
 
     def note(self, after_ms: int) -> None:
-        """Record the changes since the last call. `after_ms` is the time since `begin` in milliseconds."""
+        """Record the changes since the last `begin` or `note`. `after_ms` is the time since `begin`."""
         seen, self._seen = self._seen, self._look()
         for subject in sorted({*seen, *self._seen}):
             before, now = seen.get(subject, {}), self._seen.get(subject, {})

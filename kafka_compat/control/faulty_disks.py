@@ -37,14 +37,14 @@ class Disks:
         self.faults: dict[str, DiskFault] = {}
 
     def before_write(self, path: str) -> None:
-        """Raise OSError if the disk of `path` is full or has failed. Block for a while if it is slow."""
+        """Raise OSError if the disk of `path` is full or has failed. If it is slow, block for `slow_ms`."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             if fault.is_full:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             self._before(fault, path)
 
     def before_sync(self, path: str) -> None:
-        """Raise OSError if the disk of `path` has failed. Block for a while if it is slow."""
+        """Raise OSError if the disk of `path` has failed. If it is slow, block for `slow_ms`."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             self._before(fault, path)
 

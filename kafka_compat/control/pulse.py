@@ -1,5 +1,5 @@
 """Wait for conditions that depend on requests or coordinator timers. A condition is checked after each
-request and timer, not at intervals.
+response, timer and metadata change, not at intervals.
 """
 
 from __future__ import annotations

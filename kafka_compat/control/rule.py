@@ -47,7 +47,7 @@ def corrupt_records(
     is_due: Callable[[], bool],
     chance: random.Random,
 ) -> None:
-    """In a Fetch response, corrupt each partition's first batch, if `is_meant` and `is_due` return True."""
+    """Corrupt the first batch of each partition that `is_meant` selects, if `is_due` returns True."""
     meant = {
         (subject.known_as, subject.partition)
         for subject in subjects

@@ -43,8 +43,8 @@ def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
 def fail(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None] | None:
-    """Return a function that adds errors for the partitions selected by `is_meant` to the response. Except
-    for Fetch, remove these partitions from the request. Return None if no partitions would remain.
+    """Return a function that adds errors to the response, for the partitions that `is_meant` selects. Except
+    for Fetch, remove these partitions from the request. Return None if no partitions would remain in it.
     """
     if ctx.api_key is ApiKey.FETCH:
         return _fail_fetched(ctx, request, error, is_meant)

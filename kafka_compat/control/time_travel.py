@@ -38,7 +38,7 @@ class TravellingClock:
         return machine_ms + self.ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """If `still`, stop the time of day, except for changes of `ahead_ms`. Otherwise, let it run."""
+        """If `still`, stop the time of day: only `ahead_ms` then changes it. Otherwise, let it run."""
         self._stands_ms = self._machine.now_ms() if still else None
 
     def monotonic_ms(self) -> int:

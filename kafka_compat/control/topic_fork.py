@@ -262,7 +262,7 @@ def _groups(call: Call) -> list[str] | None:
 async def copy_positions(
     brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Copy the offsets of groups (None: all groups) from topic `source` to topic `name`, and return the
+    """Copy the offsets of the `wanted` groups (None: all) from topic `source` to topic `name`, and return the
     groups that had offsets. Raises KafkaError if the groups are loading or offsets cannot be stored.
     """
     copied: list[str] = []

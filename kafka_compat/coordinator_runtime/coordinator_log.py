@@ -46,7 +46,7 @@ class CoordinatorLog(Protocol):
         *,
         commits: bool = False,
     ) -> int:
-        """Append (key, value) records as one batch. Return the offset after it. May raise KafkaError.
+        """Append (key, value) records as one batch. Return the offset after it. Raises KafkaError on failure.
 
         `commits` is true if the records are committed consumer offsets.
         """

@@ -55,7 +55,7 @@ class Loader:
                 self._latest[key] = latest
 
     def _delete(self, key: bytes, latest: _Latest) -> None:
-        """Apply a deletion. Outside transactions, it also deletes earlier records of open transactions."""
+        """Delete a key. A deletion outside transactions also removes the key from all open transactions."""
         latest.pop(key, None)
         if latest is self._latest:
             for pending in self._open.values():

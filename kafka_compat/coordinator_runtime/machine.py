@@ -40,9 +40,9 @@ R_in = TypeVar("R_in", contravariant=True)
 
 
 class Write(NamedTuple):
-    """Records (of the machine's kinds) to append as one batch, in a transaction if `producer` is set. Once
-    the records are committed and replayed, or the write has failed, the runtime calls the machine's `written`
-    with `purpose`. `commits` is true if the records are committed consumer offsets.
+    """Records of a machine to append as one batch, in a transaction if `producer` is set. Once the records
+    are committed and replayed, or the write has failed, the runtime calls the machine's `written` with
+    `purpose`. `commits` is true if the records are committed consumer offsets.
     """
 
     records: Sequence[Any]

@@ -37,8 +37,8 @@ class AvroSchema:
     kind = "avro"
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        """Parse a schema. `references` contains the referenced schemas, each after its own references. Raises
-        NotSo if the schema is invalid, or its values cannot be decoded within bounds.
+        """Parse a schema. `references` contains the referenced schemas, dependencies first. Raises NotSo if
+        the schema is invalid or has arrays of zero-byte items, which could be huge.
         """
         try:
             from fastavro.schema import parse_schema

@@ -102,14 +102,14 @@ class JsonSchema:
 
 
 def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
-    """Return the schema IDs that keys and values may contain."""
+    """Return the schema IDs in all keys and values that seem to begin with a schema header."""
     starts = (framed(content) for content in contents if content is not None)
     return {start.schema_id for start in starts if start is not None}
 
 
 def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: int | None = None) -> Decoded:
-    """Decode `content` in the requested format (one of FORMATS), or in the first suitable format if that
-    fails. `size_bytes` is the total size if `content` is truncated.
+    """Decode `content` in the format `asked` (one of FORMATS) or, if the content does not match this format,
+    in the most likely format. `size_bytes` is the total size if `content` is truncated.
     """
     if content is None:
         return NULL

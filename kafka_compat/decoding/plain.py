@@ -36,7 +36,7 @@ def text_of(content: bytes) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Return whether a text contains only printable characters, line endings and tabs."""
+    """Return whether `text` contains only printable characters, line endings and tabs."""
     return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
 
 

@@ -22,8 +22,8 @@ class ProtobufSchema:
     kind = "protobuf"
 
     def __init__(self, serialized: str, references: Mapping[str, str] | None = None) -> None:
-        """Parse a FileDescriptorProto in base64. `references` contains the imported files by import name,
-        each after its own imports. Raises NotSo if a file is invalid.
+        """Parse a base64-encoded FileDescriptorProto. `references` maps import names to imported files,
+        dependencies first. Raises NotSo if a file is invalid.
         """
         try:
             from google.protobuf import descriptor_pb2, descriptor_pool

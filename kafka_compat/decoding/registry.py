@@ -121,7 +121,7 @@ class Registry:
         raise NotSo(f"its type {str(kind)[:40]!r} is not supported")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
-        """Return the referenced schemas by reference name, each after its own references."""
+        """Return the referenced schemas by reference name, dependencies first."""
         found: dict[str, str] = {}
         begun: set[str] = set()
 

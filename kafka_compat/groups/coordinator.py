@@ -221,7 +221,8 @@ class GroupCoordinator:
     ) -> tuple[ErrorCode, FetchedOffsets]:
         """Return an error code, and the committed offsets for these partitions (None: all partitions).
 
-        With `require_stable`, a partition with a commit in progress gets UNSTABLE_OFFSET_COMMIT (KIP-447).
+        With `require_stable`, partitions for which `is_unstable` is true get UNSTABLE_OFFSET_COMMIT
+        (KIP-447).
         """
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:
@@ -244,7 +245,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets. `respond` is called with one error code if the error concerns the whole group."""
+        """Delete offsets. `respond` receives an error code for each partition, or one for the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
@@ -298,7 +299,7 @@ class GroupCoordinator:
 
     @property
     def is_loading(self) -> bool:
-        """Whether any shard is being loaded. Some groups may then be missing."""
+        """Whether any shard is being loaded. While this is true, groups may be missing from the results."""
         return self._runtime.is_loading
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
@@ -376,7 +377,7 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """Return the group, or None and an error code (`missing` if the group is unknown)."""
+        """Return a group and NONE, or None and an error code, which is `missing` if the group is unknown."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error

@@ -102,7 +102,7 @@ class GroupOffsets:
         return None if committed is None else committed.value
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Return whether a commit for this partition is in progress."""
+        """Return whether a commit for this partition is in progress or part of an open transaction."""
         return partition in self._staged or self._is_in_transaction(partition)
 
     def _is_in_transaction(self, partition: TopicPartition) -> bool:
@@ -112,7 +112,7 @@ class GroupOffsets:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """All partitions with a visible or staged offset, except offsets of open transactions."""
+        """All partitions with a visible offset or a non-transactional commit in progress."""
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:

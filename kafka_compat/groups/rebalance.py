@@ -91,7 +91,7 @@ class StaticMemberStored(NamedTuple):
 
 
 class EmptyGroupStored(NamedTuple):
-    """A write of the group without its last member. No request waits for it."""
+    """A write of the group after its last member has left. No request waits for this write."""
 
 
 class Rebalance:

@@ -94,7 +94,7 @@ def require_cluster(ctx: RequestContext, operation: Operation) -> None:
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """Return the error if the client may not use the settings of a resource, or None if it may."""
+    """Return the error if the client may not read or alter the settings of a resource, or None if it may."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)

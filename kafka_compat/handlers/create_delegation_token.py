@@ -1,5 +1,5 @@
-"""CreateDelegationToken (API key 38, KIP-48): create a token for the client, or for an owner that allows it
-(KIP-373).
+"""CreateDelegationToken (API key 38, KIP-48): create a token for the client or, with the CREATE_TOKENS
+permission, for a different user (KIP-373).
 """
 
 from __future__ import annotations
