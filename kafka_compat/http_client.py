@@ -1,7 +1,7 @@
 """HTTP client for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
-1. Only http and https are supported. As in Java, only GET requests follow redirects, within one scheme.
+1. Only http and https are supported. As in Java, only GET follows redirects, and only to the same scheme.
 2. An exchange is aborted when its caller is canceled, and at its timeout even if the server is sending data.
 3. A response may have at most `RESPONSE_BYTES_MAX` bytes, unless the caller trusts the server.
 

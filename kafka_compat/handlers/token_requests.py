@@ -1,4 +1,4 @@
-"""Checks shared by the delegation token APIs: tokens are enabled, and the client may manage them."""
+"""Checks shared by the delegation token APIs, that tokens are enabled and the client may manage them."""
 
 from __future__ import annotations
 

@@ -93,12 +93,12 @@ class ConfigManager:
             log.error("Ignored invalid dynamic broker settings: %s", error)
 
     async def reload(self) -> None:
-        """Reload settings that were changed by a different broker, and publish the change."""
+        """Reload the dynamic broker settings that a different broker changed, and publish the change."""
         await self.load()
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """Return the settings in `keys` (None or empty: all). Raises KafkaError for an unknown resource."""
+        """Return a resource's settings in `keys` (None or empty: all). Raises KafkaError if it is unknown."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:

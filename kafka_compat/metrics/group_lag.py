@@ -190,8 +190,7 @@ class RecordTimes:
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
         """Return the timestamp of the first record at or after `committed`, or None if there is no such
-        record. It is negative if the record has no timestamp. Raises StorageError if the record cannot be
-        read.
+        record. It is negative if the record has none. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp

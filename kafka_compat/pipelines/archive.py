@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if continuing is impossible, or if it leaves gaps and `accept_loss` is false."""
+    """Raise RecordsLost if the archive cannot be continued, or has gaps and `accept_loss` is false."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
