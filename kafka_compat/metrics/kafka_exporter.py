@@ -1,5 +1,4 @@
-"""Topic and group metrics with the names of github.com/danielqsj/kafka_exporter, and a few additional
-metrics.
+"""Topic and group metrics, named as in github.com/danielqsj/kafka_exporter, and a few additional metrics.
 
 As in kafka_exporter, a group with committed offsets for a topic has a sample for each partition of the topic;
 -1 means no committed offset. Unknown values, and sums that include them, are omitted.
