@@ -1,8 +1,8 @@
 """HTTP client for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
-1. Only http and https are supported. As in Java, only GET redirects to the same scheme are followed.
-2. An exchange ends at its timeout, even if the server is still sending data, or when the caller is canceled.
+1. Only http and https are supported. As in Java, only GET follows redirects, and only to the same scheme.
+2. An exchange is aborted when its caller is canceled, and at its timeout even if the server is sending data.
 3. A response may have at most `RESPONSE_BYTES_MAX` bytes, unless the caller trusts the server.
 
 The client uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers
@@ -97,7 +97,7 @@ def request(
 
 
 class _Exchange:
-    """One request and its redirects. `abort` cancels it from another thread."""
+    """A request and its redirects. Other threads can cancel them with `abort`."""
 
     def __init__(
         self,

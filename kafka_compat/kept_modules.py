@@ -152,7 +152,7 @@ class KeptModules:
 
 
 class _ExtensionLoader(ExtensionFileLoader):
-    """Loader of a C extension from a file in memory. Extensions can only be loaded from files."""
+    """Loader of a C extension. It writes the extension to a file in memory, as only files can be loaded."""
 
     _loaded_count = 0
 

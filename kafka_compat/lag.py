@@ -3,8 +3,8 @@
 Rules
 1. Lag in records is the end offset of a partition minus the committed offset, as in kafka-consumer-groups. It
    is negative if the committed offset is beyond the end, for example after a topic was recreated.
-2. Lag in time is the age of the first uncommitted record: 0 if there is none, or if its timestamp is in the
-   future.
+2. Lag in time is the age of the first record at or after the committed offset. It is 0 if there is no such
+   record, or if its timestamp is in the future.
 3. A partition without a committed offset has no lag.
 4. An unknown lag is None, and so is any total that includes it. The total of no partitions is None.
 
@@ -28,8 +28,8 @@ def records_behind(committed: int | None, end: int | None) -> int | None:
 
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """Return the lag in ms, or None if it is unknown. `since_ms` is the timestamp of the first uncommitted
-    record: None if there is no such record, UNKNOWN_MS if its timestamp cannot be read.
+    """Return the lag in ms, or None if it is unknown. `since_ms` is the timestamp of the first record at or
+    after the committed offset: None if there is no such record, UNKNOWN_MS if its timestamp cannot be read.
     """
     if since_ms is None:
         return 0

@@ -3,16 +3,16 @@
 Work that may take long is written as a generator of steps. It yields None to allow other work to run, or a
 function to run in another thread; the generator then receives the function's result. `LongWork.run` executes
 the steps immediately while they are quick, as nearly all are, and returns their result; otherwise it returns
-a coroutine that executes the remaining steps. If steps return a coroutine, its result is their result. A
-coroutine calls `LongWork.begin` itself, and `pause_if_due` between its steps.
+a coroutine that executes the remaining steps. If the generator returns a coroutine, its result is the result
+of the work. Long work in a coroutine calls `LongWork.begin`, and `pause_if_due` between its steps.
 
 Rules
 1. A turn lasts TURN_S. All long-running work of a broker together gets one turn in each pass of the event
    loop, in order of arrival: 100 long requests delay a short one hardly more than one long request does.
 2. At most one function runs in another thread at a time, also in order of arrival. Python runs one thread at
    a time, and a computing thread delays the loop by the interpreter's switch interval (5 ms) whenever the
-   loop returns from a system call; several threads would compete for it. The limit also bounds the memory
-   used by decompression.
+   loop returns from a system call; several threads would add up these delays. The limit also bounds the
+   memory used by decompression.
 """
 
 from __future__ import annotations

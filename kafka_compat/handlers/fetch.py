@@ -104,7 +104,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 def _planned(
     ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
-    """Return the plan for the request and its session, or an error response if the session is invalid."""
+    """Return the partitions that the request and its session fetch, or an error for an invalid session."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(

@@ -1,8 +1,7 @@
 """FindCoordinator (API key 10): return the broker that coordinates a group or a transactional ID.
 
-Version 1 adds transactional IDs, and version 4 adds several keys at once (KIP-699). `__consumer_offsets` is
-created at the first request for a group, and `__transaction_state` at the first request for a transactional
-ID.
+Version 1 adds transactional IDs, and version 4 accepts several keys in one request (KIP-699). The topics
+`__consumer_offsets` and `__transaction_state` are created at the first request that needs them.
 """
 
 from __future__ import annotations

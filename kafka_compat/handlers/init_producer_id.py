@@ -2,8 +2,8 @@
 
 A producer without a transactional ID always gets a new producer ID. For a transactional ID, an open
 transaction is aborted and the epoch is incremented, which fences all older producers with that ID. In version
-3 and later, a producer may send its identity (KIP-360); in version 4 and later, a replaced producer gets
-PRODUCER_FENCED.
+3 and later, a producer may send its current ID and epoch (KIP-360); in version 4 and later, a replaced
+producer gets PRODUCER_FENCED.
 """
 
 from __future__ import annotations

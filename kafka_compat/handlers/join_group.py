@@ -1,8 +1,8 @@
 """JoinGroup (API key 11): join a group or remain a member. The response is sent when the rebalance completes.
 
-Version 1 adds the rebalance timeout (KIP-62), and version 4 the ID with which a new member must rejoin
+Version 1 adds the rebalance timeout (KIP-62), and version 4 adds the ID with which a new member must rejoin
 (KIP-394). Versions 5, 7, 8 and 9 add static members (KIP-345), the protocol type in the response (KIP-559), a
-reason (KIP-800) and `skip_assignment` (KIP-814), respectively.
+reason for joining (KIP-800) and `skip_assignment` (KIP-814), respectively.
 """
 
 from __future__ import annotations

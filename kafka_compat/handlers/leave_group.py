@@ -1,7 +1,7 @@
 """LeaveGroup (API key 13): remove members from a group. The other members rebalance immediately.
 
 Version 3 accepts several members, and identifies static members by their instance ID alone if necessary
-(KIP-345). Version 5 adds a reason (KIP-800).
+(KIP-345). Version 5 adds a reason for leaving (KIP-800).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ListOffsets (API key 2): return offsets by timestamp, and special offsets such as earliest and latest.
 
-Negative timestamps stand for positions: -1 is the latest (with read_committed, the last stable offset), -2
-the earliest, -3 the record with the greatest timestamp (7+, KIP-734), -4 the earliest on this disk (8+), and
--5 the latest in tiered storage (9+), which is not supported. Version 0 returns a list of segment start
-offsets, for the oldest clients.
+Negative timestamps select special offsets: -1 the latest offset (with read_committed, the last stable
+offset), -2 the earliest, -3 the offset of the record with the greatest timestamp (7+, KIP-734), -4 the
+earliest local offset (8+), and -5 the latest offset in tiered storage (9+), which is not supported. Version 0
+returns a list of segment start offsets, for the oldest clients.
 
 A follower (replica ID 0 or above) sees the whole log. Other clients get OFFSET_NOT_AVAILABLE from a new
 leader, which does not know the committed offset until its followers have reached its epoch.

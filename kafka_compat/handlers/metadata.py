@@ -51,8 +51,8 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """Wait until this new broker has received the cluster metadata, and respond. If a response contains no
-    brokers, librdkafka 2.16 forgets all brokers and coordinators.
+    """Wait until this new broker has received the cluster metadata, and then respond, because librdkafka 2.16
+    forgets all brokers and coordinators if a response contains no brokers.
     """
     await ctx.services.await_metadata()
     answer = _answer(ctx, request)

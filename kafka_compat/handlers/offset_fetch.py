@@ -99,7 +99,7 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
 def _committed(
     ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
-    """Return the error code and offsets of a group, for `wanted` or, if None, for all visible topics."""
+    """Return the error code of a group, and its offsets for `wanted` or, if None, for all visible topics."""
     groups = ctx.services.groups
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}

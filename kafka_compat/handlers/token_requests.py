@@ -1,4 +1,4 @@
-"""Shared code of the delegation token APIs: whether tokens are enabled, and which clients may use them."""
+"""Checks shared by the delegation token APIs, that tokens are enabled and the client may manage them."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ _BYTES: Final = 32
 
 
 class Sessions:
-    """Sessions of browsers that have presented the token, with random IDs in their cookies. Sessions are kept
-    in memory: after a restart of the broker, users must log in again. `now_s` is a monotonic clock.
+    """Sessions of browsers that have presented the listener's token, with random IDs in their cookies.
+    Sessions are kept in memory: after a restart, users must log in again. `now_s` is a monotonic clock.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
@@ -50,7 +50,7 @@ class Sessions:
 
 
 class Refusal(NamedTuple):
-    """The reason for rejecting a request: the HTTP status, and a text that states what is valid."""
+    """The reason for rejecting a request: the HTTP status, and a message for the client."""
 
     status: int
     text: str
@@ -60,7 +60,7 @@ class Guard:
     """Access rules for an HTTP listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
-        """Create the rules for `host`. With a `token`, clients must send it, and may use any Host header."""
+        """Create rules for `host`. If `token` is set, clients must send it, and may use any Host header."""
         self._host = host
         self._token = token
 
@@ -110,8 +110,8 @@ class Guard:
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Return whether a request comes from a page of this listener, from no page, or from a link. Links are
-    allowed, because they cannot change data.
+    """Return whether a request comes from a page of this listener, from a link, or not from a web page. Links
+    are allowed, because they cannot change data.
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):

@@ -1,1 +1,1 @@
-"""Cluster metadata and settings on a broker: topics, leaders, names, assignments, dynamic settings."""
+"""A broker's cluster metadata and settings: topics, leaders, replica assignments, dynamic settings."""

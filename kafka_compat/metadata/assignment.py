@@ -3,7 +3,7 @@
 Rules, as in Kafka's AdminUtils
 1. Leaders are assigned round-robin, starting with a random broker for each topic, so that small topics are
    spread over all brokers.
-2. The followers shift by one in each round, so that the partitions led by a broker have different followers.
+2. After each round, followers are shifted by one, so that a leader's partitions have different followers.
 3. With racks (broker.rack), the order of brokers alternates between racks, and a rack gets a second replica
    only when every rack has one (KIP-36).
 """

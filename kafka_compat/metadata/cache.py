@@ -125,7 +125,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Report a deletion that a crash had interrupted. The topic is no longer in the cache."""
+        """Report a deletion that was interrupted by a crash. The cache does not contain the deleted topic."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

@@ -2,8 +2,8 @@
 IncrementalAlterConfigs.
 
 Settings of topics and brokers are stored under /config in the metadata store, in Kafka's format. Responses
-and error codes are the same as from Apache Kafka in ZooKeeper mode, which checks a broker's settings as part
-of the request (INVALID_REQUEST), and a topic's when it stores them (INVALID_CONFIG).
+and error codes are the same as from Apache Kafka in ZooKeeper mode, which checks broker settings as part of
+the request (INVALID_REQUEST), and topic settings when it stores them (INVALID_CONFIG).
 """
 
 import asyncio
@@ -93,12 +93,12 @@ class ConfigManager:
             log.error("Ignored invalid dynamic broker settings: %s", error)
 
     async def reload(self) -> None:
-        """Reload settings that were changed by a different broker, and publish the change."""
+        """Reload the dynamic broker settings that a different broker changed, and publish the change."""
         await self.load()
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """Return the settings in `keys` (None or empty: all). Raises KafkaError for an unknown resource."""
+        """Return a resource's settings in `keys` (None or empty: all). Raises KafkaError if it is unknown."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -332,7 +332,7 @@ def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
 
 
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
-    """Log settings of a topic that have no effect in this version."""
+    """Log a warning for each of a topic's settings that has no effect in this version."""
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:

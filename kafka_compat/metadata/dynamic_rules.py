@@ -59,7 +59,7 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def refusal(error: ConfigError) -> str:
-    """Return Kafka's message for contradictory dynamic settings, instead of its startup message."""
+    """Return Kafka's message for contradictory dynamic settings, which differs from its startup message."""
     if error.name in ("listeners", "advertised.listeners"):
         return f"Error creating broker listeners from '{error.value}': {error.reason}"
     return f"requirement failed: {error.name} {error.reason}"

@@ -1,8 +1,8 @@
 """Feed of metadata changes: each change to a `MetadataCache` is published once, as a numbered delta.
 
-The cache is the snapshot. A delta contains its version and the changes, and is published after the cache
-contains them. Subscribers are called on the event loop in the order of subscription, and must return quickly.
-If a subscriber changes the metadata, the other subscribers receive its delta after the current one.
+The cache is the snapshot: it already includes every published delta. Subscribers are called on the event loop
+in the order of subscription, and must return quickly. If a subscriber changes the metadata, the other
+subscribers receive its delta after the current one.
 """
 
 from __future__ import annotations

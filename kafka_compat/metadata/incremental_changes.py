@@ -60,7 +60,7 @@ def changed(
 
 
 def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
-    """Raise KafkaError if a request repeats a name, or if a value is null."""
+    """Raise KafkaError for duplicates in `names`, and for any `nulls` (names with invalid null values)."""
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if nulls:

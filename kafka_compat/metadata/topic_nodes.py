@@ -31,7 +31,7 @@ def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) ->
 def partition_nodes(
     topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
 ) -> list[Operation]:
-    """Return the operations that create partitions. The first replica leads, and all are in sync.
+    """Return the operations that create partitions, each led by its first replica, with all replicas in sync.
 
     `epochs` contains the leader epochs of partitions whose first epoch is not FIRST_EPOCH.
     """
@@ -56,7 +56,7 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_topic_id() -> UUID:
-    """Return a random topic ID. Its text never begins with a dash, which would look like an option."""
+    """Return a random topic ID. Its text never begins with a dash, which tools would parse as an option."""
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

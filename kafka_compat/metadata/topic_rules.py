@@ -34,7 +34,7 @@ CHANGE_TIMEOUT_MS = 15_000
 
 
 class InternalTopic(NamedTuple):
-    """Partitions, replicas and settings of an internal topic."""
+    """Partition count, replication factor and settings of an internal topic."""
 
     partitions: int
     replication_factor: int
@@ -54,7 +54,7 @@ def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> Intern
 
 
 def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
-    """Return the settings of an internal topic, or no settings for any other name."""
+    """Return the settings of an internal topic, or an empty mapping for any other topic."""
     if name == TRANSACTIONS_TOPIC:
         return {
             "compression.type": "uncompressed",

@@ -53,7 +53,7 @@ class Beans:
             samples.append((labels, quantile_of(ordered, float(quantile))))
 
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
-        """Add an attribute of a listener's connections."""
+        """Add an attribute of a listener's socket-server-metrics, such as connection-count."""
         labels = Labels.of({self.dialect.socket_label(tag): value for tag, value in tags.items()})
         known_as = attribute.removesuffix("_software").replace("_", "-")
         help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
@@ -66,7 +66,7 @@ class Beans:
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Add an attribute of quota use, by a client or by all clients that share the quota."""
+        """Add a quota metric for a client, or for all clients that share the quota."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
         self._add(series, help_text, Labels.of(labels), value)

@@ -264,7 +264,7 @@ def _recopied_percent(last: Sequence[Cleaning]) -> int:
 
 
 def _idle_ms(each: RunningBroker) -> list[int]:
-    """Return [milliseconds since the last check of the logs], or [] before the first check."""
+    """Return [milliseconds since the cleaner last checked the logs], or [] before its first check."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
         return []

@@ -80,8 +80,8 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Return a broker's advertised host and port, preferably for the listener named like this process's
-        first listener, or None if the broker has no endpoints.
+        """Return a broker's advertised host and port, preferably for the listener with the same name as this
+        process's first listener, or None if the broker has no endpoints.
         """
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 

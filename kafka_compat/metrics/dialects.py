@@ -1,11 +1,11 @@
 """Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. No I/O.
 
 The names of Kafka's MBeans in Prometheus depend on the exporter's rules. Two sets of rules are common, and
-dashboards and alerts are written for either of them:
+dashboards and alerts are written for one of them:
 
 jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
               kafka_server_brokertopicmetrics_messagesin_total
-confluent     Confluent's jmx-monitoring-stacks, whose names Grafana Cloud uses, too:
+confluent     Confluent's jmx-monitoring-stacks, whose names Grafana Cloud also uses:
               kafka_server_brokertopicmetrics_messagesinpersec
 """
 
@@ -71,7 +71,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        """Return the series and labels of quota use, such as kafka.server:type=Produce,user=U,client-id=C."""
+        """Return a quota's series and labels, such as kafka.server:type=Produce,user=U,client-id=C."""
 
     @abstractmethod
     def label(self, tag: str) -> str:

@@ -1,8 +1,8 @@
-"""The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
+"""The lag of the consumer groups that this process coordinates, by the rules in kafka_compat/lag.py.
 
-Leaders in other processes are queried only for partitions with committed offsets, because requests cost time.
-The results are not cached, because this process is not notified of records that compaction removed. Leaders
-that do not respond in time are omitted.
+Leaders in other processes are queried only for partitions with committed offsets, because each request takes
+time. The results are not cached, because this process is not notified of records that compaction removed.
+Leaders that do not respond in time are omitted.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ GroupPartition = tuple[str, str, int]
 
 
 class RemoteLag(NamedTuple):
-    """A group's lag for a partition. `since_ms` is the timestamp of the first uncommitted record, None if all
-    records are committed, or UNKNOWN_MS if the timestamp is unknown.
+    """A group's lag for a partition. `since_ms` is the timestamp of the first record at or after the
+    committed offset: None if there is no such record, UNKNOWN_MS if its timestamp is unknown.
     """
 
     committed: int
@@ -128,7 +128,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """Return the timestamp of the first record in [offset, end_offset), in the format of RemoteLag."""
+    """Return the timestamp of the first record in [offset, end_offset), encoded like RemoteLag.since_ms."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None
@@ -168,7 +168,7 @@ class _Known(NamedTuple):
 
 
 class RecordTimes:
-    """Cache of the timestamps of groups' first uncommitted records, kept between scrapes.
+    """Timestamps of the first records at or after committed offsets, cached between scrapes.
 
     An entry is valid until records are removed from the log (compaction, retention, truncation). A scrape
     therefore reads records only for changed offsets.
@@ -189,8 +189,8 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Return the timestamp of the first uncommitted record, or None if all records are committed. The
-        timestamp is negative if the record has none. Raises StorageError if the record cannot be read.
+        """Return the timestamp of the first record at or after `committed`, or None if there is no such
+        record. It is negative if the record has none. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp

@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-The routes require no authentication, so the reasons, unlike the log, do not name topics and directories.
+The routes require no authentication. Unlike the log, their responses name neither topics nor directories.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Metrics of topics and groups with the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a
-few more.
+"""Topic and group metrics, named as in github.com/danielqsj/kafka_exporter, and a few additional metrics.
 
-As in kafka_exporter, a group has a sample for every partition of a topic with committed offsets; -1 means
-no committed offset. Unknown values, and sums that include them, are omitted.
+As in kafka_exporter, a group with committed offsets for a topic has a sample for each partition of the topic;
+-1 means no committed offset. Unknown values, and sums that include them, are omitted.
 
 All rows are collected in one pass, so that lags match the offsets; the families are created one by one.
 """

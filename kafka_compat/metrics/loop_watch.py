@@ -32,7 +32,7 @@ class LoopWatch:
     """Monitor of the event loop, from `start` to `stop`."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
-        """`counted` returns the counters for `rates`. `pace` is called each second with its exact length."""
+        """`counted` returns the counters for `rates`. `pace` is called each second with the elapsed time."""
         self.stalls = 0
         self.stalled_s = 0.0
         self._counted = counted

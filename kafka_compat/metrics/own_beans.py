@@ -65,8 +65,8 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """Read /proc, or return None on other systems. Call this function in another thread, because counting
-    file descriptors can take a long time.
+    """Return the process figures from /proc, or None if the system has no /proc. Call this function in
+    another thread, because counting file descriptors can take a long time.
     """
     try:
         open_fds = len(os.listdir(_PROC / "fd"))

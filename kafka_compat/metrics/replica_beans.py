@@ -102,8 +102,8 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Return the lag in records of each followed partition, at the leader's last response. If several brokers
-    of this process follow a partition, return the largest lag.
+    """Return the lag in records of each followed partition, as of the leader's last response. If several
+    brokers of this process follow a partition, return the largest lag.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)

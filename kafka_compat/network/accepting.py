@@ -6,8 +6,8 @@ Rules
 2. Some descriptors are reserved for files (`reserved_descriptors`). If a connection would use a reserved
    descriptor, it is closed at once, unless `make_room` can close cached files. The kernel assigns the lowest
    free number, so the number of a new connection shows how many descriptors are in use.
-3. When no descriptor is left, a spare one is released in order to accept the connection and close it.
-   Rejecting a client at once is better than leaving it in the backlog, and the event loop does not spin.
+3. When no descriptor is left, the spare descriptor is released in order to accept one connection and close
+   it. Rejecting a client at once is better than leaving it in the backlog, and the event loop does not spin.
 4. A shortage of descriptors is logged once per QUIET_S, with advice.
 """
 

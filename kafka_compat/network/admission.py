@@ -6,10 +6,10 @@ Rules
    inter-broker listener is exempt from the broker's limit: instead, the longest-idle connection of another
    listener is closed.
 2. When the rate of new connections exceeds the limit of the broker or the listener
-   (max.connection.creation.rate), the listener delays the last connection, and accepts others only after it
-   (KIP-612).
-3. When the rate of new connections from one address exceeds its connection_creation_rate, its connections are
-   accepted, but not served, and are closed after the address's throttle time.
+   (max.connection.creation.rate), the listener delays the last connection, and accepts no other connection in
+   the meantime (KIP-612).
+3. When the rate of new connections from one address exceeds its connection_creation_rate, further connections
+   from it are accepted, but not served, and are closed after the address's throttle time.
 4. A connection that exceeds the limit of its address (max.connections.per.ip) is closed at once.
 """
 

@@ -7,8 +7,8 @@ Rules of the request budget
 2. The queue is first in, first out. When the budget is used up, only the frame at the head of the queue may
    grow, until it is complete. Incomplete frames that fill the budget therefore never block each other, and at
    most one frame exceeds the budget.
-3. While the budget is used up (`short`), connections receive little data at a time, so that bytes wait in the
-   kernel, and do not keep buffers for reuse.
+3. While the budget is used up (`short`), connections receive little data at a time, so that other bytes stay
+   in the sockets' receive buffers, and connections do not keep buffers for reuse.
 
 Rules of the response budget
 4. While unsent responses exceed the budget (`short`), a connection with unsent responses is not served.
@@ -33,7 +33,7 @@ class WantsMemory(Protocol):
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Allocate the memory, and call the budget's `change`."""
+        """Allocate the requested memory, and report it with the budget's `change`."""
 
 
 class RequestBudget:

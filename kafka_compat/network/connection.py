@@ -349,7 +349,7 @@ class Connection:
         return self._output.taken_s
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Return whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
+        """Return whether rule 3 allows a request. To resume well below the limits, divide them by `part`."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part
@@ -374,7 +374,9 @@ class Connection:
             self._clock_stopped_s = 0.0
 
     def go_on(self) -> None:
-        """Resume reading and serving requests, if nothing prevents it any longer."""
+        """Resume reading and serving requests, unless the connection is muted, over a limit, or waiting for
+        memory or a serial request. If it is closing, abort it once all output has been sent.
+        """
         if self.closed:
             return
         if self._closing:

@@ -78,7 +78,7 @@ class FrameReader:
         self._spare: bytearray | None = None
 
     def writable(self) -> memoryview:
-        """Return the buffer for the next bytes of the stream. Call it only when no frames are unserved."""
+        """Return the buffer for the stream's next bytes. Call this method only if `unserved` is false."""
         partial = self._partial
         if partial is None:
             return self._scratch

@@ -38,7 +38,7 @@ class Host(Protocol):
         """Log why a client was rejected."""
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of an address and the reason, for the status displays."""
+        """Record the rejection of an address and the reason, for the web console."""
 
     def forget(self, connection: Connection) -> None: ...
 

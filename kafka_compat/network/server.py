@@ -1,4 +1,4 @@
-"""Server of all listeners. It accepts connections, and closes those that are idle or slow or hold memory."""
+"""Server of all listeners. It accepts connections, and closes idle, slow and memory-occupying connections."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Server:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close the least recently active connection, because a broker's connection exceeds the limit."""
+        """Close the least recently active connection, because an inter-broker connection needs a slot."""
         others = [
             one
             for one in self.connections
@@ -248,7 +248,7 @@ class Server:
         self.note_refusal(host, f"rejected on listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Record the rejection of an address and the reason, for the status displays."""
+        """Record the rejection of an address and the reason, for the web console."""
         if self.refusals is not None:
             self.refusals.note(host, reason)
 
@@ -286,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """Return some connections to check. With 10,000 connections, each is checked every ten intervals."""
+        """Return the next connections to check. If there are 10,000, each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

@@ -1,5 +1,5 @@
-"""Diagnosis of rejected peers: the protocol that an invalid peer seems to use, recent rejections with their
-reasons, and counts of authentications by listener.
+"""Diagnosis of rejected peers: the protocol that a peer seems to use, recent rejections with their reasons,
+and counts of authentications by listener.
 """
 
 from __future__ import annotations

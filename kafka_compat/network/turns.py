@@ -1,4 +1,4 @@
-"""Scheduling of connections on the event loop: which connection is served next, and for how long.
+"""Scheduling of connections on the event loop: the order and the duration of their turns.
 
 Rules
 1. In each iteration of the loop, clients are served for SLICE_S. During this slice, a readable connection is

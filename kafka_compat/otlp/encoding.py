@@ -52,7 +52,7 @@ class Request:
         self._scope.scope.name = _SCOPE
 
     def fill(self, points: Iterator[Point]) -> Steps[bool]:
-        """Add points until the request is full, and return whether it is full. If so, points may remain."""
+        """Add points until the request is full. Return False if it is not full, because no points remain."""
         last: Family | None = None
         data_points: Any = None
         started_ns = 0

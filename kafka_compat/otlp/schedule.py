@@ -5,7 +5,7 @@ Rules
 2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if longer): a receiver
    that recovers is not flooded by all brokers, and an absent receiver is not contacted every second for days.
 3. The first failure is logged as a warning; later failures are not logged. The first success after failures
-   is logged. Rejected points are also logged as a warning, once until the receiver accepts all points again.
+   is logged. Rejected points are logged as a warning, and again only after a push without rejected points.
 
 Times are seconds of a monotonic clock.
 """
@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """The result of a push: its `failure` or None, the number of `refused` points, and the `reason`."""
+    """The result of a push: its `failure` or None, and the number of `refused` points with the `reason`."""
 
     failure: str | None = None
     refused: int = 0

@@ -151,7 +151,7 @@ class Observed:
         self.copies = Copies()
         self.rates = Rates()
         self.times = RecordTimes()
-        """Timestamps of groups' first uncommitted records."""
+        """Timestamps of the first records at or after groups' committed offsets."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
         self.log = LogLines(self.refusals.note)
         for broker in brokers:

@@ -87,7 +87,7 @@ def shown(value: object) -> str:
 
 
 def preview(text: str, length: int = 300) -> str:
-    """Return the beginning of a text on one line, with invisible characters escaped."""
+    """Return `text` as one line, with invisible characters escaped, truncated to `length` characters."""
     one_line = visible(" ".join(text[: 4 * length].split()))
     return one_line if len(one_line) <= length else f"{one_line[:length]}…"
 

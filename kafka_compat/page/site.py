@@ -66,7 +66,7 @@ class Forms:
 
 
 class Site:
-    """The web console of this process's brokers. `may_write` allows actions."""
+    """The web console of this process's brokers. If `may_write` is false, actions are rejected."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class Visit:
         self.may_write = may_write
 
     def later(self) -> Visit:
-        """Return a copy with the current state of the cluster, for background work. Raises NoBrokerRuns."""
+        """Return this visit with the cluster's current state, for background work. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 

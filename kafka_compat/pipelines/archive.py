@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the job cannot continue the archive. `accept_loss` allows gaps."""
+    """Raise RecordsLost if the archive cannot be continued, or has gaps and `accept_loss` is false."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
@@ -158,7 +158,7 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
-    """Return the number of offsets not yet archived, up to the end offsets at the start of the run."""
+    """Return each partition's number of unarchived offsets, up to its end offset at the start of the run."""
     behind: Offsets = {}
     for topic, ends in view.latest.items():
         for partition, end in ends.items():

@@ -136,7 +136,7 @@ class ArchiveStore:
         return ArchiveState(batches[-1], topics, entry["topic_ids"])
 
     def is_committed(self, batch_id: int) -> bool:
-        """Return whether the archive contains the batch. Spark repeats its last batch after a crash."""
+        """Return whether the archive contains the batch. If so, Spark is repeating it after a crash."""
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:

@@ -27,7 +27,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier to count.
+    """A tier whose records are counted.
 
     `kind` is kafka (`place`: bootstrap servers), header (`place`: bootstrap servers; counts records that
     producers announced in a header), archive (`place`: a directory), or counts (`place`: a CSV file). `topic`

@@ -11,8 +11,8 @@ timestamps, and avoids duplicates by reading the target. The rules:
    prefix of its rows, without gaps or duplicates.
 5. The batch is committed when all in-sync replicas have acknowledged all records.
 
-The lock excludes concurrent attempts. After a writer has died, Spark takes some seconds to restart. In this
-time, the broker must process all data that it received from the dead writer.
+The lock excludes concurrent attempts. After a writer has died, Spark takes some seconds to restart. During
+this time, the broker must process all data that it received from the dead writer.
 """
 
 from collections.abc import Mapping, Sequence

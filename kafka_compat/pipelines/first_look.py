@@ -110,8 +110,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
-    """Return the Metadata response of the first address that responds, with all topics if `names` is None.
-    Return None if this client does not support the authentication method.
+    """Send a Metadata request to each address until one responds, and return the response. It contains all
+    topics if `names` is None. Return None if this client does not support the authentication method.
     """
     servers = properties["bootstrap.servers"]
     request = {

@@ -96,7 +96,7 @@ class JobFolder:
         return at_first if last is None else last[1]
 
     def is_committed(self, batch_id: int) -> bool:
-        """Return whether the batch is committed. Spark repeats its last batch after a crash."""
+        """Return whether the batch is committed. If so, Spark is repeating it after a crash."""
         last = self.last()
         return last is not None and batch_id <= last[0]
 

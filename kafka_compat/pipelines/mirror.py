@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to rows for exact_sink, without a topic if a record came from the target."""
+    """Convert rows for exact_sink. The column `to_topic` is null for records that came from the target."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")

@@ -1,5 +1,5 @@
-"""Show the progress of a job on stderr, as a bar in a terminal or else as a line per batch, and format tables
-and times.
+"""Show a job's progress on stderr, as a bar in a terminal, otherwise as one line per batch. Format tables and
+times.
 """
 
 import sys

@@ -159,7 +159,7 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """Report on a job: the run, the job's figures (mostly totals over all runs), and a text."""
+    """Report on a job: the run, the job's figures (mostly totals over all runs), and the report as text."""
 
     job: str
     run: StreamRun

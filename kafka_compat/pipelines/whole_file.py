@@ -23,7 +23,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
     """Return whether `directory` contains files other than `names`, or exists but is not a directory. A crash
-    may leave the files in `names` before a new directory is marked.
+    during the creation of a job's directory may leave the files in `names`.
     """
     if not directory.exists():
         return False

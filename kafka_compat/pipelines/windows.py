@@ -150,7 +150,7 @@ def _batch(
 
 
 def _summed(judged: Any) -> Any:
-    """Return the number and the latest time of the validated rows for each reason."""
+    """Return the number of rows and their latest time for each value of the column `reason` (see `judge`)."""
     from pyspark.sql import functions as f
 
     return judged.groupBy("reason").agg(

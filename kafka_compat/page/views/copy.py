@@ -52,7 +52,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Start to copy a topic. On a standalone broker, the copy is complete when this function returns."""
+    """Start copying a topic. On a standalone broker, the copy is complete when this function returns."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     target = fields.needed(visit.body, "target")
     with_groups = fields.is_on(visit.body, "groups")

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class EntityData:
-    """One component of an entity. The type is user, client-id or ip. A null name stands for the default."""
+    """One component of a quota entity. Its type is user, client-id or ip. A null name means the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class AlterableConfig:
-    """One setting and its new value, or null to remove the setting."""
+    """One setting and its new value. A null value is rejected."""
 
     name: s.String = ""
     value: s.NullableString = ""

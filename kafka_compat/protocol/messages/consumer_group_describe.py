@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (API key 69): describe groups of the new consumer protocol (KIP-848)."""
+"""ConsumerGroupDescribe (API key 69): describe groups that use the consumer rebalance protocol (KIP-848)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): membership in a group of the new consumer protocol (KIP-848)."""
+"""ConsumerGroupHeartbeat (API key 68): stay in a group with the consumer rebalance protocol (KIP-848)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

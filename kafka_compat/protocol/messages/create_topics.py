@@ -21,8 +21,8 @@ class CreatableTopicConfig:
 
 @s.struct
 class CreatableTopic:
-    """A topic with either counts or assignments. A count of -1 means the broker's default (version 4 and
-    later, KIP-464); with assignments, both counts are -1.
+    """A topic to create. It has either a partition count and a replication factor, where -1 means the
+    broker's default (version 4 and later, KIP-464), or assignments, in which case both numbers are -1.
     """
 
     name: s.String = ""

@@ -14,7 +14,7 @@ class DeleteTopicState:
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """Versions 0 to 5 contain names. Version 6 and later contain names or IDs (KIP-516)."""
+    """Versions 0 to 5 contain topic names. Version 6 and later contain names or IDs (KIP-516)."""
 
     topics: list[DeleteTopicState] = s.field("6+", default=[])
     topic_names: list[s.String] = s.field("0-5", default=[])

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ComponentData:
-    """One condition. The type is 0 (exact name), 1 (the default) or 2 (any name)."""
+    """One condition of the filter. The match type is 0 (exact name), 1 (the default) or 2 (any name)."""
 
     entity_type: s.String = ""
     match_type: s.Int8 = 0
@@ -23,7 +23,7 @@ class DescribeClientQuotasRequest:
 
 @s.struct
 class EntityData:
-    """One component of an entity. A null name stands for the default."""
+    """One component of a quota entity. A null name means the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""
