@@ -1,4 +1,4 @@
-"""Fetching from leaders for the partitions that this broker follows. Each leader has `num.replica.fetchers`
+"""Fetch from leaders, for the partitions that this broker follows. Each leader has `num.replica.fetchers`
 tasks, each with its own connection.
 
 Rules

@@ -274,7 +274,7 @@ class ReplicaManager:
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
         """Drop replicas and delete their logs. Wait until the deletions are durable, and return the errors of
-        those that failed. `turn`, if given, yields to the event loop.
+        failed deletions. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
         dropped = list(keys)
