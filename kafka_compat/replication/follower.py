@@ -124,7 +124,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Follow `partition` in its current leader epoch, and no longer in earlier epochs."""
+        """Follow `partition` in its current leader epoch, instead of any earlier epoch."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0

@@ -8,9 +8,8 @@ Rules
    records are unflushed, the local end does not advance until they are flushed. Therefore, with
    flush.messages=1, no record is committed, returned or acknowledged before it is on disk, and a follower
    flushes before it fetches again.
-3. A batch with acks=all is acknowledged when the high watermark passes it, a batch with acks=1 when the local
-   end does. If the ISR has since fallen below min.insync.replicas, acks=all gets
-   NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+3. A batch with acks=all is acknowledged when the high watermark passes it; with acks=1, when the local end
+   does. If the ISR is then below min.insync.replicas, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
 4. The high watermark never decreases while a broker is leader. A follower adopts the leader's high watermark.
 5. A state whose partition epoch is smaller than the known partition epoch is outdated.
 """

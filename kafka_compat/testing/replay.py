@@ -1,4 +1,4 @@
-"""Replay recorded requests (`Control.record`) against a different broker. The IDs of topics, producers and
+"""Replay recorded requests (`Control.record`) against a target broker. The IDs of topics, producers and
 members are replaced with those that the target broker assigns.
 """
 

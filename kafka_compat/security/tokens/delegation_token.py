@@ -119,7 +119,7 @@ def hmac_of(token_id: str, secret_key: bytes) -> bytes:
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """Return the SCRAM credential for a token, whose password is the base64-encoded secret. Takes a few ms."""
+    """Return a token's SCRAM credential. The password is the base64-encoded secret. This takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
