@@ -1,4 +1,4 @@
-"""Background tasks. Each has an owner, which handles the task's failures and cancels the task when closed.
+"""Background tasks. Each has an owner, which handles failures and, when closed, cancels the task.
 
 Rules
 1. A failure of a task is logged with its name, immediately rather than when the task is garbage collected.

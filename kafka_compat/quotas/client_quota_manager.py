@@ -1,11 +1,11 @@
-"""Enforcement of client quotas: the stages of request handling that are active while quotas are stored, and
-the checks that handlers make.
+"""Enforce client quotas. While quotas are stored, a step after each handler throttles requests
+(`api/stages.py`); some handlers also check quotas themselves.
 
 As in Kafka, producer_byte_rate limits the size of Produce requests, consumer_byte_rate the size of Fetch
-responses to consumers, request_percentage the time spent on requests (100 is the whole time of the event
-loop, while each of Kafka's threads counts as 100), and controller_mutation_rate the number of created and
-deleted partitions. A client is throttled for the longest time that any of its quotas requires. Requests
-between brokers are exempt. For requests with acks=0, only the bytes count.
+responses to consumers, request_percentage the time spent on requests (100 is all of the event loop's time; in
+Kafka, it is the time of one thread), and controller_mutation_rate the number of created and deleted
+partitions. A client is throttled for the longest time that any of its quotas requires. Requests between
+brokers are exempt. For requests with acks=0, only the bytes count.
 
 The recent usage and throttle times of each client are available for metrics (see `used`).
 """
@@ -186,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Return the resource with the longest throttle time, or None if `fetched` has recorded it."""
+        """Return the resource with the longest throttle time, or None if `fetched` has noted that time."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 

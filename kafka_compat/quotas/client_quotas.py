@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """A condition on entities of one kind: `name` (None: the default) or, with `any_name`, any name."""
+    """Matches entities of one kind: by `name` (None: the default entity), or all if `any_name` is true."""
 
     kind: str
     name: str | None

@@ -1,4 +1,4 @@
-"""Selection of the quota for a client: the most specific one, in Kafka's order (KIP-55). No I/O.
+"""Select the quota for a client: the most specific one, in Kafka's order (KIP-55). No I/O.
 
     1. /config/users/<user>/clients/<client-id>        5. /config/users/<default>/clients/<default>
     2. /config/users/<user>/clients/<default>          6. /config/users/<default>

@@ -1,4 +1,4 @@
-"""Measurement of recent rates, and the throttle time after which a rate falls to its limit, as in Kafka's
+"""Measure recent rates, and compute the throttle time after which a rate falls to its limit, as in Kafka's
 Rate, TokenBucket and QuotaUtils. No I/O: callers pass the time, in ms of a monotonic clock.
 """
 
@@ -36,7 +36,7 @@ class SampledRate:
 
     A sample begins with the first value after the previous sample was full, and counts until `samples`
     windows after its last value. There is one more sample than there are windows, because the measured period
-    begins within a sample. A shorter history counts as all windows but one.
+    begins within a sample. The measured period is at least all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")
@@ -181,8 +181,8 @@ def java_round(value: float) -> int:
 
 
 def java_int(value: int) -> int:
-    """Convert a Java long to an int: its low 32 bits. In Kafka, this makes an infinite wait -1, which means
-    no wait, so that a quota of 0 bytes does not throttle.
+    """Convert a Java long to an int: its low 32 bits. In Kafka, this conversion turns an infinite wait into
+    -1, which means no wait. A quota of 0 bytes therefore never throttles.
     """
     return (value + 2**31) % 2**32 - 2**31
 

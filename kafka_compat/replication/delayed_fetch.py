@@ -1,4 +1,4 @@
-"""Processing of one Fetch request, from its first read of the logs to its response.
+"""Process one Fetch request, from its first read of the logs to its response.
 
 `fetch_reader` reads, `delayed_read` waits, and `fetch_response` builds the response.
 

@@ -9,7 +9,7 @@ from kafka_compat.storage.directories.directory_worker import Done
 
 
 async def finished(begin: Callable[[Done], None]) -> Exception | None:
-    """Call `begin` with a callback, and wait for the callback. Return its error, or None on success."""
+    """Call `begin` with a callback, and wait. Return the error that the callback gets (None: success)."""
     done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
     def resolve(error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Reads of the partitions in a Fetch request, within the request's size limits.
+"""Read the partitions in a Fetch request, within the request's size limits.
 
 Rules
 1. Partitions are read in the order of the session. The first partition with records returns at least one
@@ -59,7 +59,7 @@ class ReadResult:
         """Whether the response must be sent now, because a partition has an error or has diverged."""
 
     def add_unknown(self, *, is_follower: bool) -> None:
-        """Append `unknown` to `found`, by rule 5."""
+        """Append the partitions in `unknown` to `found`, in the order of rule 5."""
         if not is_follower:
             self.unknown.sort(key=lambda part: part[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
         self.found += self.unknown

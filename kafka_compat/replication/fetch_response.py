@@ -1,4 +1,4 @@
-"""Construction of Fetch responses, including conversion for old clients and traffic accounting."""
+"""Build Fetch responses, convert records for old clients, and count the traffic."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
 
 
 def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
-    """Convert records, and return (messages, number of messages). A compressed message counts as one."""
+    """Convert records, and return (messages, number of messages). A compressed set counts as one."""
     # Import these functions here, because few clients request old formats.
     from kafka_compat.storage.records.legacy import count_messages, down_convert
 
@@ -110,7 +110,7 @@ def _for_old_client(
     ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
     """Adapt a partition's response data for Fetch versions 0 to 9, which do not support all errors and record
-    formats. As in Kafka, zstd (KIP-110) is detected by the topic's settings, not by the batches.
+    formats. As in Kafka, zstd (KIP-110) is detected from the topic's compression.type, not from the batches.
     """
     version = ctx.api_version
     if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:

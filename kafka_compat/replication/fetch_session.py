@@ -3,8 +3,8 @@ I/O.
 
 Rules
 1. Epoch -1 requests a full response without a session, and closes the session with the request's session ID.
-2. Epoch 0 requests a full response and a new session, even without partitions. The session is opened with the
-   response, so a throttled request opens no session. If the cache is full, the response has session ID 0.
+2. Epoch 0 requests a full response and a new session, even if no partition is listed. The session is opened
+   with the response, so a throttled request opens none. If the cache is full, the response has session ID 0.
 3. Any other epoch must be the next epoch of the session with the request's session ID. The request adds,
    changes and forgets partitions. The response contains only partitions with records, an error, or a high
    watermark or log start that the client has not seen. A session without partitions is closed, and the

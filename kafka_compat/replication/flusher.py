@@ -42,8 +42,8 @@ class Flusher:
     def request(self, target: Log, callback: Callback) -> None:
         """Flush `target`, and then call `callback` on the event loop with the error, or None on success.
 
-        If a flush fails because the disk is full or descriptors are exhausted, it is retried every second,
-        because no sync of records has failed. A log that is being truncated is flushed after the truncation.
+        Failures due to a full disk or exhausted descriptors are retried every second. This is safe, because
+        no sync of records has failed. A log that is being truncated is flushed after the truncation.
         """
         if self._closed:
             return

@@ -18,7 +18,7 @@ Rules
    epochs is first truncated to its high watermark.
 2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
    confirms all earlier records. A partition is also not fetched until its truncation is on disk, because
-   nothing can be appended before.
+   nothing can be appended before then.
 3. A response applies only to partitions whose state has not changed since the request. If a partition's part
    of the response is ignored, a new session begins, so that the leader sends the high watermark again.
 4. While all partitions are in the state fetching, only the partitions of the last response are examined for
@@ -124,7 +124,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Follow `partition` in its current leader epoch, and no longer in earlier epochs."""
+        """Follow `partition` in its current leader epoch, instead of any earlier epoch."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
@@ -139,7 +139,7 @@ class Follower:
         self._look_at_all_ms = 0
 
     def remove_all(self) -> list[tuple[Partition, UUID]]:
-        """Stop following all partitions, and return them for another follower."""
+        """Stop following all partitions, and return them for a different `Follower`."""
         items = [(item.partition, item.topic_id) for item in self._followed.values()]
         self._followed.clear()
         self._look_at_all_ms = 0
@@ -157,7 +157,7 @@ class Follower:
     # --- fetching
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
-        """Return the next Fetch request, or None if no partition is ready. Only one may be pending."""
+        """Return the next Fetch request, or None if no partition is ready. At most one may be pending."""
         named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
         forgotten: list[PartitionKey] = []
         session_id, epoch = self._session.session_id, self._session.epoch

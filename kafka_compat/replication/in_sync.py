@@ -50,7 +50,7 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the leader's state was outdated, so that the proposal waits for LeaderAndIsr."""
+        """Whether the leader's state was outdated. The leader must then wait for LeaderAndIsr."""
         return self.error in _OUT_OF_DATE
 
     @property

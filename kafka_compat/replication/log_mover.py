@@ -1,4 +1,4 @@
-"""Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
+"""Move logs between the log directories of one broker (KIP-113) while they are read and written.
 
 A log is copied batch by batch to a second log, including batches that are appended during the move. Once the
 copy is complete and durable, it replaces the log between two requests. `storage.directories.log_moves`

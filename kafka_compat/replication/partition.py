@@ -8,8 +8,8 @@ Rules
    records are unflushed, the local end does not advance until they are flushed. Therefore, with
    flush.messages=1, no record is committed, returned or acknowledged before it is on disk, and a follower
    flushes before it fetches again.
-3. acks=all is acknowledged when the high watermark passes the batch, and acks=1 when the local end does. If
-   the ISR has then fallen below min.insync.replicas, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+3. A batch with acks=all is acknowledged when the high watermark passes it; with acks=1, when the local end
+   does. If the ISR is then below min.insync.replicas, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
 4. The high watermark never decreases while a broker is leader. A follower adopts the leader's high watermark.
 5. A state whose partition epoch is smaller than the known partition epoch is outdated.
 """
@@ -358,7 +358,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove records that the leader lacks. Raises KafkaError on a leader, or StorageError."""
+        """Remove records that the leader lacks. Raises KafkaError if this broker leads, or StorageError."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:

@@ -1,4 +1,4 @@
-"""Fetching from leaders for the partitions that this broker follows. Each leader has `num.replica.fetchers`
+"""Fetch from leaders, for the partitions that this broker follows. Each leader has `num.replica.fetchers`
 tasks, each with its own connection.
 
 Rules
@@ -100,7 +100,7 @@ class ReplicaFetchers:
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, and no longer in earlier epochs."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, instead of any earlier epoch."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)

@@ -34,7 +34,7 @@ class Fetching(Protocol):
     """Interface for fetching from leaders."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, and no longer in earlier epochs."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, instead of any earlier epoch."""
 
     def stop(self, partition: Partition) -> None:
         """Stop fetching the partition. After this call, fetchers no longer write to its log."""
@@ -274,7 +274,7 @@ class ReplicaManager:
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
         """Drop replicas and delete their logs. Wait until the deletions are durable, and return the errors of
-        those that failed. `turn`, if given, yields to the event loop.
+        failed deletions. `turn`, if given, yields to the event loop.
         """
         errors: dict[tuple[str, int], Exception] = {}
         dropped = list(keys)
@@ -327,7 +327,7 @@ class ReplicaManager:
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Return the high watermarks of all logs on this broker, including logs without a replica."""
+        """Return the high watermarks of all logs on this broker, including logs without a `Partition`."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 

@@ -1,4 +1,4 @@
-"""Parse the parameters of a link to the criteria of a search. No I/O."""
+"""Parse the parameters of a link into the criteria of a search. No I/O."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BadQuery(ValueError):
 
 
 class Query(NamedTuple):
-    """Parsed PARAMETERS. `partitions` is None for all partitions. Offsets and times may be None."""
+    """The parsed parameters. `partitions` is None for all partitions. Offsets and times may be None."""
 
     given: Mapping[str, str]
     """The parameters that are set, except the cursor."""
@@ -146,7 +146,7 @@ def chosen(query: Query, known: Iterable[int]) -> list[int]:
 
 
 def time_ms_of(text: str, name: str) -> int:
-    """Parse a parameter's time to milliseconds since 1970. Raises BadQuery if the text is malformed."""
+    """Parse a time parameter into milliseconds since 1970. Raises BadQuery if the text is malformed."""
     number, moment = _TIMES
     if number.fullmatch(text):
         return int(text)

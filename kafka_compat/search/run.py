@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """Return the whole record at an offset, or None if it does not exist. Raises Unreadable on failure."""
+    """Return the whole record at an offset, or None if it is missing. Raises Unreadable if reading fails."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise, it would wait for Python's switch interval of 5 ms at each return
-    from the kernel, several times per client request.
+    """Pause this thread, so that the event loop can run. Otherwise, the loop would wait for Python's switch
+    interval (5 ms) after each system call, several times per client request.
     """
     time.sleep(_BREATH_S)
 

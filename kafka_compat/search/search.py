@@ -130,7 +130,7 @@ class Search:
         return True, -stream.edge_ms if self._newest else stream.edge_ms
 
     def _give_out(self, *, all_seen: bool = False) -> None:
-        """Move due records (or all records) to `found`, up to the limit."""
+        """Move the records that rule 1 allows (all if `all_seen`) to `found`, up to the limit."""
         sign = -1 if self._newest else 1
         while len(self.found) < self._limit:
             ready = [each for each in self._streams if each.seen]

@@ -70,7 +70,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """Return each partition's first offset and end offset for consumers, or why it is unreadable."""
+        """Return each partition's first offset and end offset for consumers, or an Unreadable."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -83,7 +83,7 @@ class Source:
     def _bounds_here(
         self, partitions: Iterable[int]
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
-        """Return the locally known bounds, and for each other leader, the epochs of its partitions."""
+        """Return the locally known bounds, and for each other leader, its partitions' leader epochs."""
         found: dict[int, _Bounds] = {}
         remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):

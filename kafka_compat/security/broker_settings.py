@@ -27,7 +27,7 @@ def broker_security(
     now_ms: Callable[[], int],
 ) -> BrokerSecurity:
     """Return the TLS and SASL configuration for connections to other brokers. `tls` returns the TLS context,
-    and `tokens` the source of tokens from an endpoint. Raises ConfigError if a setting is invalid.
+    and `tokens` the token source for a token endpoint. Raises ConfigError if a setting is invalid.
     """
     login = None
     if config.inter_broker_security_protocol.startswith("SASL"):

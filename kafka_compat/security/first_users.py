@@ -1,9 +1,9 @@
 """The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
-This is the equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others. The
-file is set by kafka.compat.scram.credentials.file. Each version of the file is imported once per cluster, so
-that later changes and deletions persist; the metadata store records the import. The file contains no
-passwords, only values derived from them.
+This is the equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others.
+kafka.compat.scram.credentials.file sets the path of the file. Each version of the file is imported once per
+cluster, so that later changes and deletions persist; the metadata store records the import. The file contains
+no passwords, only values derived from them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Import a file's users, unless this content has been imported. Raises StartupError if it is invalid.
+    """Import a file's users, unless this content was imported before. An invalid file raises StartupError.
 
     If the file does not exist, a warning is logged, and the broker starts.
     """

@@ -1,4 +1,4 @@
-"""Translation of Java regular expressions for Python's `re`. No I/O.
+"""Translate Java regular expressions for Python's `re`. No I/O.
 
 Most of the syntax is the same. Differences are translated, and unsupported constructs are rejected.
 """

@@ -22,7 +22,7 @@ _EXPECTED: Final = (
 
 
 def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gssapi.Acceptor, ShortNamer]:
-    """Return a listener's key table and name rules for tickets. Raises ConfigError if they are invalid."""
+    """Return a listener's credentials and its name mapping. Raises ConfigError if a setting is invalid."""
     identity = _identity(settings, module)
     _service(settings, module)
     try:
@@ -38,7 +38,7 @@ def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gss
 
 
 def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], gssapi.GssapiClient]:
-    """Return a function that creates a client for a host. Raises ConfigError if a setting is invalid."""
+    """Return a function that creates a host's GSSAPI client. Raises ConfigError if a setting is invalid."""
     options = module.options if module else {}
     has_tickets = _is_true(options, "useTicketCache") and not _is_true(options, "useKeyTab")
     identity = None if has_tickets else _identity(settings, module)

@@ -1,4 +1,4 @@
-"""Extraction of certificates and private keys from PEM text. Other text is ignored, as in Kafka. No I/O."""
+"""Extract certificates and private keys from PEM text. Other text is ignored, as in Kafka. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the PEM blocks in a text, in order. Raises ValueError if a block is not base64."""
+    """Return the PEM blocks in `text`, in order. Raises ValueError if a block is not base64."""
     found = []
     for label, body in _BLOCK.findall(text):
         headers = ""

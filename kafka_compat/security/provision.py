@@ -1,4 +1,4 @@
-"""In-memory generation of the files for brokers with TLS and SCRAM, and for their clients.
+"""Generate, in memory, the files for brokers with TLS and SCRAM, and for their clients.
 
 The files contain a certificate authority, a certificate for each broker, users with random passwords, and
 settings for the brokers and for each kind of client. No I/O, except for random numbers.

@@ -127,7 +127,7 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Record in the snapshot that data could not be queried or was not reported."""
+        """Record, for the snapshot, a description of data that could not be queried or was not reported."""
         self._missing[text] = None
 
     # --- cluster

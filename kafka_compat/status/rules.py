@@ -23,7 +23,7 @@ _NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
-    """A problem. `kind` is a name for programs: "broker-not-up", "no-controller", "no-leader",
+    """A problem of the cluster. `kind` is a name for programs: "broker-not-up", "no-controller", "no-leader",
     "under-min-isr", "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served",
     "group-error", or "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or
     paths.

@@ -1,4 +1,4 @@
-"""Draw a snapshot on one screen: problems first, then the worst rows of each kind."""
+"""Draw a snapshot on one screen: problems first, then the worst rows of each table."""
 
 from __future__ import annotations
 

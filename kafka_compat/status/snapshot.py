@@ -125,7 +125,7 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Number of records in the partitions whose offsets are known, or None if no offsets are known."""
+        """Sum of `Partition.records` over the partitions whose offsets are known, or None if none are."""
         return total(each.records for each in self.partitions)
 
     @property
@@ -157,7 +157,7 @@ class Position(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Number of records not committed yet, as in kafka-consumer-groups, or None if it is unknown."""
+        """Lag in records, as in kafka-consumer-groups, or None if it is unknown."""
         return records_behind(self.committed, self.end)
 
 

@@ -56,7 +56,7 @@ _SELECTORS: Final = (INSTANCE_ID, *Client._fields)
 
 
 class Subscription(NamedTuple):
-    """A subscription resource. `metrics` contains name prefixes."""
+    """A client metrics subscription: prefixes of metric names, and a pattern for each selector."""
 
     metrics: frozenset[str]
     interval_ms: int

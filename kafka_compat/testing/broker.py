@@ -206,8 +206,8 @@ async def _in_thread(function: Callable[[], T]) -> T:
 class KafkaBroker:
     """A broker on a free port of 127.0.0.1, in its own process. It exits with the current process.
 
-    Use it with `with` or `async with`. `settings` contains broker settings by Kafka's names. The data and the
-    port are kept by `stop`, `kill` and `start`. The data is deleted at the end of the `with` block.
+    Use it with `with` or `async with`. `settings` maps Kafka's names of broker settings to values. `stop`,
+    `kill` and `start` keep the data and the port. The data is deleted at the end of the `with` block.
     """
 
     def __init__(

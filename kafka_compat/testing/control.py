@@ -40,8 +40,8 @@ class Control:
         return int(self.ask("POST", "/time", advance_ms=round(seconds * 1000))["now_ms"])
 
     def stand_still(self, *, still: bool = True) -> None:
-        """Stop the broker's clock, so that only `advance` changes the time, until `still=False` or a reset.
-        The timers of coordinators, such as the rebalance delay, then fire only during `advance`.
+        """Stop the broker's clock, so that only `advance` changes the time, until a call with `still=False`
+        or a reset. The timers of coordinators, such as the rebalance delay, then fire only during `advance`.
         """
         self.ask("POST", "/time/stand", still=still)
 
@@ -53,11 +53,11 @@ class Control:
 
     @contextlib.contextmanager
     def record(self) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-        """Record clients' requests and the responses to them in a block: `with control.record() as recorded`.
-        In or after the block, `recorded()` returns the requests. Each has `api`, `version`, `client_id`,
-        `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names in snake_case
-        and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Requests with passwords and
-        keys, and fetched records, are omitted.
+        """Record clients' requests and the responses to them within a `with` block: `with control.record() as
+        recorded`. In or after this block, `recorded()` returns the requests. Each has `api`, `version`,
+        `client_id`, `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names
+        in snake_case and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Requests with
+        passwords and keys, and fetched records, are omitted.
         """
         self.ask("POST", "/recording")
         kept: list[list[dict[str, Any]]] = []
@@ -72,7 +72,7 @@ class Control:
             self.ask("DELETE", "/recording")
 
     def fault(self, *, api: str | None = None, **how: Any) -> Fault:
-        """Make requests fail until the returned fault, a context manager, is removed.
+        """Inject a fault into requests until the returned Fault, a context manager, is removed.
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
         `transactional_id`, `version`. Frequency: `skip`, `count`, `probability` with a `seed`. Effect:
@@ -88,9 +88,9 @@ class Control:
         return list(self.ask("GET", "/disks"))
 
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
-        """Simulate a fault of all log directories, of one broker's log directories, or of the directory
-        `log_dir`: `full=True` until `mend_disks`, `failed=True` until the broker restarts, or a delay of
-        `slow_ms` for each write and sync. Return all log directories, with their faults.
+        """Simulate a fault of all log directories, one broker's, or the directory `log_dir`: a full disk
+        until `mend_disks` (`full=True`), a failed disk until the broker restarts (`failed=True`), or a delay
+        of `slow_ms` for each write and sync. Return all log directories, with their faults.
         """
         given = how if broker is None else {"broker": broker, **how}
         return list(self.ask("POST", "/disks", **given))
@@ -135,7 +135,7 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/mend")
 
     def expire_session(self, broker: int) -> None:
-        """Expire a broker's metadata store session. Before the broker registers again, leaders may move."""
+        """Expire a broker's metadata store session. Until it registers again, leadership may move."""
         self.ask("POST", f"/brokers/{broker}/expire")
 
     def snapshot(self, name: str) -> str:
@@ -193,7 +193,7 @@ class Control:
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch until it is in the ISR, and return the partition's state."""
+        """Let a follower fetch again, wait until it is in the ISR, and return the partition's state."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _NAME_CHARACTERS_MAX = 200
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> dict[str, object]:
-    """Broker settings by Kafka's names."""
+    """Broker settings, with Kafka's names as keys."""
     return {}
 
 

@@ -1,5 +1,5 @@
-"""Replay recorded requests (`Control.record`) against a different broker. The IDs of topics, producers and
-members are replaced with those that this broker assigns.
+"""Replay recorded requests (`Control.record`) against a target broker. The IDs of topics, producers and
+members are replaced with those that the target broker assigns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def save(entries: Sequence[Entry], path: str | Path) -> None:
 
 
 def load(path: str | Path) -> list[Entry]:
-    """Return the recorded requests from a file. Raises ValueError if it is not a recording."""
+    """Return the recorded requests from a file. Raises ValueError if the file is not a recording."""
     with open(path) as file:
         return [json.loads(line) for line in file]
 

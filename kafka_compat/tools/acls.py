@@ -81,7 +81,7 @@ def operation_of(text: str) -> str:
 
 
 def principal_of(text: str) -> str:
-    """Return the principal. Raises Failure if it does not have the form TYPE:NAME."""
+    """Check and return a principal. Raises Failure if it does not have the form TYPE:NAME."""
     if ":" not in text:
         raise illegal_argument(f"expected principalType:principalName but got {text}")
     return text

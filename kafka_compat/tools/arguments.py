@@ -130,7 +130,7 @@ def fail(program: str, page: str, message: str) -> NoReturn:
 
 
 def justified(text: str) -> str:
-    """Justify a text in lines of 75 characters. All lines except the last are padded with spaces, starting in
+    """Justify `text` in lines of 75 characters. All lines except the last are padded with spaces, starting in
     the middle. Lines break between words and after hyphens.
     """
     lines: list[list[str]] = [[]]

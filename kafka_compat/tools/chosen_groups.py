@@ -1,4 +1,4 @@
-"""Selection of groups and partitions for kafka-consumer-groups, and conversion of errors to Failures."""
+"""Select groups and partitions for kafka-consumer-groups, and convert errors to Failures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SCENARIOS: Final = (
 
 @contextmanager
 def awaited(*, runtime: bool = True) -> Iterator[None]:
-    """Convert errors in the block to Failures like those of Kafka's command, which waits for futures of the
-    admin client. With `runtime`, a RuntimeException wraps the error.
+    """Convert errors in the `with` block to Failures like those of Kafka's command, which waits for futures
+    of the admin client. With `runtime`, a RuntimeException wraps the error.
     """
     try:
         yield

@@ -129,7 +129,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """Return the settings that a resource overrides, or all with `everything`. May raise Failure."""
+    """Return a resource's overridden settings, or all if `everything`. Raises Failure if a request fails."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)

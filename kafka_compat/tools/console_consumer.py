@@ -327,7 +327,7 @@ def warn_of_old_name(old: str, new: str) -> None:
 
 
 class _Columns:
-    """Kafka's DefaultMessageFormatter."""
+    """Formats records like Kafka's DefaultMessageFormatter: the selected fields, with separators."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def is_on(name: str, default: bool = False) -> bool:
@@ -394,7 +394,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """Return a formatter that writes one JSON object per line. Without deserializers, it decodes UTF-8."""
+    """Return a formatter for JSON lines. Keys and values without a deserializer are decoded as UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

@@ -169,7 +169,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """Return the bootstrap servers from --bootstrap-server, or from the flag's older name."""
+    """Return the bootstrap servers from --bootstrap-server, or from the older flag --broker-list."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 

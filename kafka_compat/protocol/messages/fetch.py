@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ReplicaState:
-    """A fetching follower, or -1 for a consumer. The epoch fences restarted brokers (KIP-903)."""
+    """A fetching follower (-1: a consumer). The epoch fences requests from before a restart (KIP-903)."""
 
     replica_id: s.Int32 = s.field("15+", default=-1)
     replica_epoch: s.Int64 = s.field("15+", default=-1)
@@ -15,7 +15,7 @@ class ReplicaState:
 
 @s.struct
 class FetchPartition:
-    """The start offset and the maximum size for one partition. `current_leader_epoch` fences stale readers
+    """The fetch offset and the maximum size for one partition. `current_leader_epoch` fences stale readers
     (KIP-320), and `last_fetched_epoch` lets a leader detect divergence (KIP-595); -1 means unknown.
     """
 

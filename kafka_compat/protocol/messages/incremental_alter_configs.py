@@ -7,7 +7,7 @@ from kafka_compat.protocol.messages.alter_configs import AlterConfigsResourceRes
 
 @s.struct
 class AlterableConfig:
-    """One change. config_operation is 0 (set), 1 (delete), 2 (append to list) or 3 (subtract from list)."""
+    """A change to one setting. config_operation is 0 (set), 1 (delete), 2 (append) or 3 (subtract)."""
 
     name: s.String = ""
     config_operation: s.Int8 = 0
@@ -16,7 +16,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """Changes to one resource, which are applied together. resource_type is the same as in AlterConfigs."""
+    """Changes to a resource, which succeed or fail together. resource_type is the same as in AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""

@@ -6,9 +6,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """Without a transactional ID, the producer gets a new ID. In version 3 and later, a producer can
-    increment the epoch of its ID; -1 means that it has no ID yet (KIP-360). Clients that send version 5
-    support TRANSACTION_ABORTABLE (KIP-890).
+    """Without a transactional ID, the producer gets a new ID. In version 3 and later, a producer can send its
+    current ID to get a higher epoch; an ID of -1 means that it has none (KIP-360). Clients that send version
+    5 support TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.NullableString = ""

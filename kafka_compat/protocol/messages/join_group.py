@@ -16,7 +16,7 @@ class JoinGroupRequestProtocol:
 class JoinGroupRequest:
     """A new member sends an empty member ID. In version 4 and later, the response is then MEMBER_ID_REQUIRED
     with the ID to use (KIP-394). Version 1 adds the rebalance timeout, version 5 adds static members
-    (KIP-345), and version 8 adds the reason. Version 7 adds the protocol type to the response.
+    (KIP-345), and version 8 adds the reason for joining. Version 7 adds the protocol type to the response.
     """
 
     group_id: s.String = ""

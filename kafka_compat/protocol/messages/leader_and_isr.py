@@ -34,7 +34,7 @@ class LeaderAndIsrTopicState:
 
 @s.struct
 class LeaderAndIsrLiveLeader:
-    """The address of a broker that leads at least one of the partitions."""
+    """The address of a broker that leads at least one partition in the request."""
 
     broker_id: s.Int32 = 0
     host_name: s.String = ""

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest:
-    """Version 0 requests client metrics. Version 1 requests the listed types, or all if the list is empty."""
+    """Version 0 requests client-metrics resources; version 1 requests the listed types (none: all types)."""
 
     resource_types: list[s.Int8] = s.field("1+", default=[])
 
@@ -21,7 +21,7 @@ class ConfigResource:
 
 @s.response(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesResponse:
-    """In version 0, all resources are client metrics."""
+    """In version 0, all resources are client-metrics resources."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

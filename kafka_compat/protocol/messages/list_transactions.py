@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Empty filters match all transactions. Version 1 adds a minimum duration in ms (-1: none). Version 2
-    adds a pattern for transactional IDs.
+    """Empty filters match all transactions. Version 1 adds a minimum age of transactions in ms (-1: none).
+    Version 2 adds a pattern for transactional IDs.
     """
 
     state_filters: list[s.String] = []

@@ -27,7 +27,7 @@ class OffsetCommitRequestTopic:
 class OffsetCommitRequest:
     """With generation -1 and an empty member ID, the client commits without being a member. retention_time_ms
     exists in versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 adds static
-    members, and version 9 adds members of the new consumer protocol, which send their epoch.
+    members, and version 9 adds members with a member epoch (consumer rebalance protocol).
     """
 
     group_id: s.String = ""

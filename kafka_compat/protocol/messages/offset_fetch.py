@@ -29,8 +29,8 @@ class OffsetFetchRequestGroup:
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
     """One group in versions 0 to 7, or several in later versions (KIP-709). In version 2 and later, null
-    `topics` requests all topics. With `require_stable` (version 7), offsets in open transactions get
-    UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 reads offsets in ZooKeeper.
+    `topics` requests all topics. With `require_stable` (version 7), partitions with pending transactional
+    offsets get UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 reads offsets from ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")

@@ -1,4 +1,4 @@
-"""Keys and values of the records in `__transaction_state`. The latest record of an ID contains its state."""
+"""Records in `__transaction_state`. The latest record of a transactional ID contains its state."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.schema import data

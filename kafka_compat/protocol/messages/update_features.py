@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class FeatureUpdateKey:
-    """The requested level. A level below 1 removes the feature. upgrade_type is 1 (upgrade), 2 (safe
-    downgrade) or 3 (unsafe downgrade).
+    """The requested level of one feature. A level below 1 removes the feature. upgrade_type is 1 (upgrade), 2
+    (safe downgrade) or 3 (unsafe downgrade).
     """
 
     feature: s.String = ""

@@ -1,7 +1,7 @@
 """ACL-based authorizer, with an audit log of its decisions (Kafka's AclAuthorizer).
 
-The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denials are logged at INFO, and
-permissions at DEBUG. Each line has Kafka's format, followed by the reason.
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denied operations are logged at INFO, and
+allowed operations at DEBUG. Each line has Kafka's format, followed by the reason.
 """
 
 from __future__ import annotations

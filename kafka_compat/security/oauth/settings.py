@@ -1,4 +1,4 @@
-"""OAUTHBEARER settings of a listener: which tokens it accepts, and how it validates them.
+"""OAUTHBEARER settings of a listener, and the token validator and clients that they configure.
 
 Kafka's class names select built-in implementations. No code is loaded by name.
 """

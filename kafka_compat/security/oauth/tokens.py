@@ -20,7 +20,7 @@ class AccessToken(NamedTuple):
 
 
 class InvalidToken(Exception):
-    """Raised for a rejected token. The message is for the log; clients receive only the missing `scope`."""
+    """Raised for a rejected token. The message is for the log; clients see only the required `scope`."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)

@@ -97,7 +97,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Convert a claim's value to text, as Kafka does, unless it is a number or a list of texts."""
+    """Convert a claim's value to text, as Kafka does, unless it is a number or a list of strings."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)

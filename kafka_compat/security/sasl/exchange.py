@@ -45,8 +45,8 @@ class UnsupportedMechanism(Exception):
 
 
 class Offer(NamedTuple):
-    """The SASL mechanisms of a listener. The fields map their names to functions that create the server side,
-    and to maximum session lifetimes (connections.max.reauth.ms; 0 is unlimited).
+    """The SASL mechanisms of a listener. The fields map mechanism names to functions that create the server
+    side, and to maximum session lifetimes (connections.max.reauth.ms; 0: unlimited).
     """
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]

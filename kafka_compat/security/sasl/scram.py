@@ -75,7 +75,7 @@ class Scram:
         """The first messages of the client and the server, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return the server's first message, and then its final message."""
+        """Return the server's first message for the first token, and its final message for the second."""
         if len(token) > _MESSAGE_BYTES_MAX:
             raise Refused(f"a SCRAM message of {len(token)} bytes")
         message = token.decode(errors="replace")

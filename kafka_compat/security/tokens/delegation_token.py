@@ -72,7 +72,7 @@ def issued(
     terms: Terms,
     now_ms: int,
 ) -> Token:
-    """Return a new token, valid for the maximum lifetime or, if positive and shorter, `lifetime_ms`."""
+    """Return a new token, which can be renewed for `lifetime_ms` (0 or less: for the maximum lifetime)."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
     expires_ms = min(max_ms, now_ms + terms.expiry_ms)
@@ -119,7 +119,7 @@ def hmac_of(token_id: str, secret_key: bytes) -> bytes:
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """Return the SCRAM credential for the token's password (the secret in base64). This takes a few ms."""
+    """Return a token's SCRAM credential. The password is the base64-encoded secret. This takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)

@@ -6,7 +6,7 @@ Rules
    was read. After a conflict, the node is read and the change is decided again. A renewal on one broker
    therefore cannot restore a token that was expired on another broker.
 3. Credentials are derived from the ID and the brokers' secret key. They are computed once, in a thread, so
-   that startup does not wait. If a token is used earlier, its credential is computed immediately.
+   that startup does not wait. If a token is used before that, its credential is computed immediately.
 4. An unreadable node is ignored.
 """
 

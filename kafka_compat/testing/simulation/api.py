@@ -54,10 +54,10 @@ def simulate(
     """Run `main(simulation)` and its brokers in simulated time, with faults determined by the seed. Runs with
     the same seed are identical.
 
-    `settings` contains broker settings by Kafka's names. `main` is a module-level function, and may take
-    `timeout_s` of simulated time. With `here`, it runs in this process, for a debugger; behavior that depends
-    on string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed if `main`
-    fails.
+    `settings` maps Kafka's names of broker settings to values. `main` is a module-level function, and may
+    take `timeout_s` of simulated time. If `here` is true, it runs in this process, for a debugger; its
+    behavior may differ if it depends on string hashes, or on earlier work of this process. Raises
+    SimulationFailed if `main` fails.
     """
     options = _options(brokers, settings, faults, timeout_s)
     report = run(seed, main, options) if here else run_apart(seed, main, options)

@@ -182,7 +182,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         """Do nothing, because there is no pipe."""
 
     def _write_to_self(self) -> None:
-        """Do nothing, because the loop is awake."""
+        """Do nothing, because this loop never blocks and so need not be woken."""
 
 
 _NOBODYS = Context()

@@ -153,7 +153,7 @@ def _find_places() -> None:
 
 @contextlib.contextmanager
 def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
-    """Install all replacements in a block. Raises RuntimeError if another simulation is running."""
+    """Install all replacements for a `with` block. Raises RuntimeError during another simulation."""
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()

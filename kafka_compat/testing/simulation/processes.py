@@ -5,7 +5,7 @@ Rules
    run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
 2. It forks for each seed, so that the program's module state is always the initial state.
 3. A keeper exits with its parent process. A fork exits at the end of its seed. A seed that takes longer than
-   REAL_TIMEOUT_S of real time is killed: it computes endlessly, while simulated time stands still.
+   REAL_TIMEOUT_S of real time is killed, because it may compute endlessly while simulated time stands still.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def _hashes_as_always() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _addresses_as_always() -> Iterator[None]:
-    """Disable address space randomization for processes started in the block, if Linux allows it. This is
-    needed because None and objects without `__hash__` are hashed by address.
+    """Disable address space randomization for processes started in the `with` block, if Linux allows it. This
+    is needed because None and objects without `__hash__` are hashed by address.
     """
     if not sys.platform.startswith("linux"):
         yield
