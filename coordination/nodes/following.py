@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notifications under one path. `heard` gets the path and payload of each, in order."""
+    """The notifications under one path. `heard` gets the path and payload of new notifications, in order."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Notices:
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Process new notifications. `watch` is called when more may exist. After a MetadataStoreError,
-        the next call processes the remaining notifications.
+        """Process new notifications. `watch` is called when there may be further notifications. After a
+        MetadataStoreError, the next call processes the remaining notifications.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"

@@ -332,7 +332,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Authenticate a new connection before kazoo uses it. If rejected, raises AuthFailedError."""
+        """Authenticate a new connection before kazoo uses it. Raises AuthFailedError to end the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""

@@ -103,7 +103,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """Consume records, and return the total row. Raises the errors of `GroupConsumer.poll`."""
+        """Consume records, and return the row of totals. Raises the errors of `GroupConsumer.poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0

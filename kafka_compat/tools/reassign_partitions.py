@@ -323,7 +323,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """Map each topic to its replicas, or to None if it is unknown. Raises Failure for other errors."""
+    """Map each topic to its replicas, or to None if the topic is unknown. Raises Failure for other errors."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:

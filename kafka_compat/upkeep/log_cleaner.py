@@ -248,7 +248,7 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether to stop the cleaning, because the log is closed, truncated, moving or on a failed disk."""
+        """Whether to stop the cleaning: the log is moving, was closed or truncated, or its disk failed."""
         log = self.log
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 

@@ -225,7 +225,7 @@ class Maintenance:
         return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
-        """Compact a partition's log now, except for records within min.compaction.lag.ms."""
+        """Compact a partition's log now, except for records younger than min.compaction.lag.ms."""
         if partition.log.segments.active.size_bytes:
             partition.log.roll(self._clock.now_ms())
         await self._the_cleaner().clean_now(partition)

@@ -162,7 +162,7 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Retry making finished moves durable, if a temporary error prevented it."""
+        """Retry making finished moves durable if a temporary error prevented it."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)
