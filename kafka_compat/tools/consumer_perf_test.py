@@ -138,7 +138,7 @@ class _Test:
     def _row(
         self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
     ) -> list[Any]:
-        """Return a row's values in the order of the columns. Rates cover the time since `start_s`."""
+        """Return a row's values in the order of the columns. Rates cover `start_s` to `end_s`."""
         elapsed_s = max(end_s - start_s, 0.001)
         joining_ms = int(joining_s * 1000)
         fetch_ms = int(elapsed_s * 1000) - joining_ms

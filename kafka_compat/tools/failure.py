@@ -1,4 +1,4 @@
-"""Errors of commands. Each has the name of a Java exception, because users and scripts search for that name."""
+"""Errors of commands. Each has the name of a Java exception, which users and scripts search for."""
 
 from __future__ import annotations
 
