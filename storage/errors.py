@@ -102,7 +102,7 @@ class RefusedForNow(StorageError):
 
 
 class DiskFull(RefusedForNow):
-    """A write that failed because the disk is full. Apache Kafka then takes the log directory offline."""
+    """A write that failed because the disk is full. Apache Kafka takes the log directory offline instead."""
 
 
 class OutOfResources(RefusedForNow):

@@ -107,8 +107,8 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """Return the size in bytes and the modification time in ns. Writing to a file changes them, and so
-        does adding, removing or renaming an entry of a directory.
+        """Return the size in bytes and the modification time in ns of a file or directory. The time changes
+        when a file is written, and when an entry in a directory is added, removed or renamed.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
@@ -316,7 +316,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether `name` is that of a temporary file. With `of`, the file must be a replacement for `of`."""
+    """Whether `name` names a temporary file and, if `of` is given, one that will replace `of`."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 

@@ -116,7 +116,7 @@ class ControllerContext:
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
-        """Whether the replica's broker is alive and not shutting down, and its log directory is online."""
+        """Whether the replica's log directory is online, and its broker is alive and not shutting down."""
         if broker not in self.brokers or (broker in self.shutting_down and not or_shutting_down):
             return False
         return partition not in self.offline_dirs.get(broker, ())
@@ -226,7 +226,7 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the leader epoch for StopReplica: -2 during a topic deletion, or -1 if there is no state."""
+        """Return the leader epoch for StopReplica: -2 if the topic is being deleted, -1 if it is unknown."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)

@@ -186,7 +186,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """Send StopReplica to one broker. If it deletes partitions, the controller gets StopReplicaAnswered."""
+    """Send StopReplica to one broker. The response to a deletion is passed on as StopReplicaAnswered."""
 
     broker: BrokerEpoch
     controller_epoch: int

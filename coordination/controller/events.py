@@ -40,9 +40,9 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """The registered brokers changed. `brokers` contains all registered brokers. If the epoch of a known
-    broker is higher, the broker restarted before its failure was detected. If the epoch is the same, its
-    endpoints or features changed.
+    """The registered brokers changed. `brokers` contains all registered brokers. If a known broker has a
+    higher epoch than before, it restarted before its failure was detected. If the epoch of a known broker is
+    unchanged, its endpoints or features may have changed.
     """
 
     brokers: tuple[BrokerInfo, ...]

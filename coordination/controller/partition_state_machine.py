@@ -87,8 +87,8 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Elect leaders by `strategy`. New partitions get their first leaders. Return the partitions that
-        have leaders.
+        """Elect leaders with `strategy`; new partitions get their first leaders. Return the partitions that
+        got a leader.
         """
         context = self._context
         movable = self._movable(partitions, PartitionPhase.ONLINE)

@@ -7,7 +7,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 
 
 async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
-    """Return the settings in a node (none if it is missing). Raises MalformedNode if they are invalid."""
+    """Return the settings in a node, or {} if it is missing. Raises MalformedNode if they are invalid."""
     try:
         data, _ = await store.get(path)
     except NoNode:
@@ -17,7 +17,7 @@ async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
 
 async def entity_paths(store: MetadataStore) -> list[str]:
     """Return the paths, relative to /config, of all entities that may have quotas: `clients/C`, `ips/A` and
-    `users/U`. Each user is followed by the user's clients, `users/U/clients/C`.
+    `users/U`. After each user come the paths of the user's clients, `users/U/clients/C`.
     """
     found: list[str] = []
     for folder in ("clients", "ips", "users"):

@@ -26,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notifications under one path. `heard` gets the path and payload of each new one, in order."""
+    """The notifications under one path. `heard` gets the path and payload of new notifications, in order."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Notices:
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Process new notifications. `watch` is called when there may be more. After a MetadataStoreError,
-        the next call processes the remaining notifications.
+        """Process new notifications. `watch` is called when there may be further notifications. After a
+        MetadataStoreError, the next call processes the remaining notifications.
         """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
@@ -71,9 +71,9 @@ class Notices:
 
 
 class Following:
-    """A task that calls `read_all` once per session, and then processes new notifications. Afterwards, and
-    after `wake`, it calls `read_again` for nodes without notifications. `what` is the name in log messages.
-    The parent nodes `paths` are created if they are missing.
+    """A task that calls `read_all` once per session, and then processes new notifications. After that, and
+    after `wake`, it calls `read_again` to read nodes whose changes are not announced. `what` names the nodes
+    in log messages. The parent nodes `paths` are created if they are missing.
     """
 
     def __init__(

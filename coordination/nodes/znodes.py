@@ -436,7 +436,7 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """Return the node name of an entity. None is the default entity, whose settings apply to all others."""
+    """Return the node name of an entity, or of the default entity if `name` is None."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 

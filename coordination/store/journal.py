@@ -132,7 +132,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """After a failed compaction, delay the next compaction as long as after a successful one."""
+        """Delay the next compaction as if the compaction that failed had succeeded."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:

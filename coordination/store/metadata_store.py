@@ -189,7 +189,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """Return the stat of a node, or None if it is missing. The watch then fires when it is created."""
+        """Return the stat of a node. If it is missing, return None, and fire the watch when it is created."""
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -198,7 +198,7 @@ class MetadataStore(ABC):
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
         """Perform all operations as one transaction. Return the results in order: the path of a Create, the
-        stat after a SetData, and None for other operations. Raises TransactionFailed if none was performed.
+        stat after a SetData, and None for other operations. Raises TransactionFailed if an operation fails.
         """
 
     @abstractmethod
@@ -237,7 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """Create several nodes as `ensure` does, in one transaction unless other clients interfere."""
+        """Create nodes as `ensure` does, in one transaction unless another client creates one of them."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:

@@ -73,8 +73,8 @@ class Tree:
     def apply(
         self, operations: Sequence[stores.Operation], session_id: int, now_ms: int
     ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
-        """Perform all operations. Return their results, the changes in the form for `replay`, and the events
-        for watches of the changed nodes. Raises TransactionFailed if none was performed.
+        """Perform all operations. Return their results, the changes to pass to `replay`, and the events
+        for watches of the changed nodes. Raises TransactionFailed, without changes, if an operation fails.
         """
         zxid = self.zxid + 1
         results: list[str | Stat | None] = []

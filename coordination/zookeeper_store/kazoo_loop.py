@@ -78,8 +78,8 @@ class TlsStream:
 
     The reader waits with select(), which detects TLS records but not their content. A record may contain
     several responses, which the reader reads one at a time, so data may be available although the socket is
-    not readable. A record, such as a TLS 1.3 ticket, may also contain no data. The socket is then readable,
-    but a reader would wait for a response that never arrives.
+    not readable. A record, such as a TLS 1.3 ticket, may also contain no data. In that case, the socket is
+    readable, but a reader would wait for a response that never arrives.
     """
 
     def __init__(self, connection: ssl.SSLSocket, explain: Callable[[OSError], OSError]) -> None:
@@ -141,7 +141,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Call `plain`, a select() function. A TlsStream in `reading` is also ready if it contains data."""
+    """Call `plain`, a select() function. A TlsStream in `reading` is also ready if it has buffered data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -332,7 +332,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Authenticate a new connection before kazoo sends requests. AuthFailedError ends the session."""
+        """Authenticate a new connection before kazoo uses it. Raises AuthFailedError to end the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""

@@ -56,8 +56,8 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A one-time watch. It becomes active when the response to the read that set it arrives. `seen` is the
-    stat in that response, or None if the node was missing.
+    """A one-time watch, set by a read. It becomes active when the response to the read arrives. `seen` is
+    the stat in that response, or None if the node was missing.
     """
 
     def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:

@@ -235,7 +235,7 @@ class LineReader:
                 raise _refused(f"null.marker and {name} may not be equal")
 
     def record(self, line: str) -> ReadRecord:
-        """Return the record in a line. Raises Failure if a separator is missing."""
+        """Parse a line as a record. Raises Failure if a separator is missing."""
         self._line_number += 1
         headers, position = self._part(
             self._parse_headers, line, 0, self._headers_delimiter, "headers delimiter"

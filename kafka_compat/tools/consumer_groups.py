@@ -205,7 +205,7 @@ def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> s
 
 
 def delete_groups(cluster: Cluster, options: Options) -> None:
-    """Run --delete, and print the errors of groups. Raises Failure if groups cannot be listed."""
+    """Run --delete, and print the outcome for each group. Raises Failure if groups cannot be listed."""
     from kafka_compat.client.groups import delete_group
 
     deleted: list[str] = []
@@ -240,7 +240,7 @@ _OF_GROUPS: Final = (24, 30, 68, 69)
 
 
 def delete_offsets(cluster: Cluster, options: Options) -> None:
-    """Run --delete-offsets, and print the errors of partitions. Raises Failure for other errors."""
+    """Run --delete-offsets, and print the outcome for each partition, even if the request fails."""
     from kafka_compat.client.groups import delete_offsets as delete
     from kafka_compat.client.leaders import partitions_of
     from kafka_compat.errors import ErrorCode, KafkaError

@@ -103,7 +103,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """Consume records, and return the last row. Raises the same errors as `GroupConsumer.poll`."""
+        """Consume records, and return the row of totals. Raises the errors of `GroupConsumer.poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0
@@ -138,7 +138,7 @@ class _Test:
     def _row(
         self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
     ) -> list[Any]:
-        """Return a row's values in the order of the columns. Rates cover the time since `start_s`."""
+        """Return a row's values in the order of the columns. Rates cover `start_s` to `end_s`."""
         elapsed_s = max(end_s - start_s, 0.001)
         joining_ms = int(joining_s * 1000)
         fetch_ms = int(elapsed_s * 1000) - joining_ms

@@ -50,12 +50,12 @@ NO_LIMIT: Final = 2**31 - 1
 
 
 class BrokenSegment(Exception):
-    """Raised for a segment that contains invalid sizes."""
+    """Raised if a batch in a segment has an invalid size."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """Options for what to print. `decoder` is None if keys and values are not printed."""
+    """Options that select what is printed. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -65,8 +65,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """The dumped lines of one segment. `gaps` contains each gap as (last offset before it, first offset after
-    it), where the first record follows offset -1. The list is complete after all lines have been read.
+    """The lines for one segment. After all lines have been read, `gaps` contains each gap in the offsets as
+    (last offset before it, first offset after it). The offset before the first record is taken to be -1.
     """
 
     path: str
@@ -482,7 +482,7 @@ class _Dump:
 
     @cached_property
     def _shown(self) -> Shown:
-        """Options for logs. They are checked only before the first log is dumped, as in Kafka's command."""
+        """Options for segments. As in Kafka's command, they are checked when the first segment is dumped."""
         return _shown(self._options)
 
     def _log(self, log: DumpedLog) -> Iterator[str]:
@@ -533,7 +533,7 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Print the lines in blocks. Before an error, print all pending lines."""
+    """Print the lines in blocks. If `lines` raises an error, print the pending lines first."""
     waiting: list[str] = []
     try:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Errors of commands, with the names of Java's exceptions, which users search for and scripts match."""
+"""Errors of commands. Each has the name of a Java exception, which users and scripts search for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
 
 
 class Failure(Exception):
-    """A failed command. `kind` is the full class name of the Java exception."""
+    """A failed command. `kind` is the fully qualified class name of the Java exception."""
 
     def __init__(self, kind: str, message: str | None, cause: Failure | None = None) -> None:
         super().__init__(kind if message is None else f"{kind}: {message}")
@@ -45,7 +45,7 @@ def executed(failure: Failure) -> Failure:
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """Convert KafkaErrors in the block to Failures, wrapped by `executed`."""
+    """Convert KafkaErrors raised in the `with` block to Failures, wrapped by `executed`."""
     from kafka_compat.errors import KafkaError
 
     try:
@@ -79,7 +79,7 @@ def report(failure: Failure) -> int:
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """Return the Failure for an error code, with the broker's message or the one in `errors.txt`."""
+    """Return the Failure for an error code, with `message` or, if it is None, the text in `errors.txt`."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)

@@ -31,7 +31,7 @@ _NONE: Final = -1
 
 
 class _Terse(Exception):
-    """Raised for an error that is printed without its class name."""
+    """Raised for an error that is printed without the name of a Java exception."""
 
 
 def run(arguments: list[str]) -> int:

@@ -51,7 +51,7 @@ def items(value: Any) -> list[Any]:
 
 
 def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> Any:
-    """Return a field's value. Raises Failure if the field is missing or has a different type."""
+    """Return a field's value. Raises Failure if the field is missing or its value is not a `kind`."""
     if name not in value:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]

@@ -26,7 +26,7 @@ _HELP: Final = os.path.join(os.path.dirname(__file__), "help")
 
 
 class Flag(NamedTuple):
-    """A flag. `argument` is "none", "required" or "optional"."""
+    """A flag of a command. `argument` is "none", "required" or "optional"."""
 
     name: str
     argument: str
@@ -126,20 +126,20 @@ class Options:
                 self.usage_error(f'Missing required argument "[{name}]"')
 
     def forbid(self, used: str, *names: str) -> None:
-        """Exit with the help if any of these flags is given together with `used`."""
+        """Exit with an error and the help if any of these flags is given together with `used`."""
         if self.has(used):
             for name in names:
                 if self.has(name):
                     self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
 
     def forbid_together(self, first: str, second: str) -> None:
-        """Exit with the help if a flag is given under both of its names."""
+        """Exit with an error and the help if a flag is given under both of its names."""
         if self.has(first) and self.has(second):
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
         """Return the name under which a flag was given, or `new` if it is missing. For the old name, print
-        `warning`, with {old} and {new} replaced. It goes to stderr if stdout is machine-readable.
+        `warning`, with {old} and {new} replaced, to stderr if the output on stdout is JSON.
         """
         if not self.has(old):
             return new

@@ -50,7 +50,7 @@ _PAUSE_S: Final = 0.1
 
 
 class _Terse(Exception):
-    """Raised for an error that is printed without its class name."""
+    """Raised for an error that is printed without the name of a Java exception."""
 
 
 def run(arguments: list[str]) -> int:
@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move replicas between log directories. Retry replicas that their broker does not know yet."""
+    """Move replicas between log directories. Retry if a broker does not have a replica yet."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -323,7 +323,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """Return each topic's replicas, or None if the topic is unknown. Raises Failure for other errors."""
+    """Map each topic to its replicas, or to None if the topic is unknown. Raises Failure for other errors."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:
@@ -364,7 +364,7 @@ def alter(
     cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
 ) -> dict[Partition, Failure]:
     """Start reassignments, or cancel those whose value is None. Return the errors by partition.
-    `keeps_factor` rejects changes of the replication factor (KIP-860). Raises Failure if the request fails.
+    `keeps_factor` rejects changes to the replication factor (KIP-860). Raises Failure if the request fails.
     """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,

@@ -82,7 +82,7 @@ def _twice(items: Sequence[Any]) -> list[Any]:
 
 
 def check_plan(plan: Plan) -> Replicas:
-    """Check a plan, and return the replicas of its partitions. Raises Failure if the plan is invalid."""
+    """Check a plan, and return the target replicas of its partitions. Raises Failure if it is invalid."""
     if not plan.partitions:
         raise failed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):

@@ -72,7 +72,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
 
 
 def main(tool: str) -> None:
-    """Run a command as the whole process, and exit without the interpreter's slow cleanup."""
+    """Run a command as the main program, and exit without the interpreter's slow cleanup."""
     code = run(tool, sys.argv[1:])
     try:
         sys.stdout.flush()

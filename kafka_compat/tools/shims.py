@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def install(folder: Path) -> None:
-    """Write the commands to the directory under both names. Existing files are replaced. Raises OSError."""
+    """Write each command to the directory as NAME and NAME.sh, replacing existing files. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *(item for item in sys.path if item.endswith("-packages") and item != root)]

@@ -249,8 +249,8 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def check_values(configs: dict[str, str]) -> None:
-    """Check the values of topic settings, as Kafka's command does. The broker checks unknown settings,
-    because it may be newer. Raises Failure if a value is invalid.
+    """Check the values of topic settings, as Kafka's command does. Unknown settings are left to the broker,
+    which may be newer. Raises Failure if a value is invalid.
     """
     from kafka_compat.config.keys import ConfigError, topic_keys
 

@@ -92,7 +92,7 @@ def _end(message: str) -> NoReturn:
 
 @contextmanager
 def _or_end(what: str) -> Iterator[None]:
-    """If the block fails, exit with `what` and the reason."""
+    """If the `with` block fails, print `what` and the reason, and exit."""
     try:
         yield
     except Exception as error:
@@ -190,7 +190,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Return the producer ID, producer epoch and coordinator epoch of the transaction at this offset."""
+    """Return (producer ID, producer epoch, coordinator epoch) of the transaction starting at this offset."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]
@@ -298,7 +298,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Return the transactions that are unknown to every coordinator, so no coordinator will end them."""
+    """Return the transactions that no coordinator knows. Therefore no coordinator will end them."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

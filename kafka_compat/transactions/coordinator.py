@@ -96,7 +96,7 @@ class Overview(NamedTuple):
 
 class MarkerDelivery:
     """Delivery of one transaction's markers to its partitions. `complete` is called when every partition has
-    its marker. If the coordinator's shard moves, delivery ends, and the next coordinator starts it again.
+    its marker. If the shard moves, this delivery ends, and the new coordinator delivers the markers again.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class MarkerDelivery:
 
 
 class TransactionCoordinator:
-    """All transactional IDs of one broker. `now_ms` returns the time of day."""
+    """The transactional IDs that one broker coordinates. `now_ms` returns the time of day."""
 
     def __init__(
         self,
@@ -201,8 +201,8 @@ class TransactionCoordinator:
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """Load a shard that this broker now leads, and complete its decided transactions. A long log is read
-        in steps, during which requests get COORDINATOR_LOAD_IN_PROGRESS.
+        """Load a shard that this broker now leads, and complete its prepared transactions. A long log is read
+        in steps. Until all of it has been read, requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
         # Delay loading: at startup, the shard gets its leader before the partitions that need markers do.
         self._runtime.load(index, leader_epoch, delay=True)
@@ -343,7 +343,7 @@ class TransactionCoordinator:
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """Return the machine of an ID, and an error code. For an unknown ID, return None and NONE."""
+        """Return the state machine of an ID, and an error code. For a new ID, return None and NONE."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)

@@ -4,7 +4,7 @@ Rules
 1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
    as `stored`. Until then the transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
-2. A transaction is decided once PrepareCommit or PrepareAbort is committed. The client then gets its
+2. A transaction is prepared once PrepareCommit or PrepareAbort is committed. The client then gets its
    response, and markers are written until every partition has one, even if this broker fails.
 3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
    identity gets a new epoch only if no other producer has replaced it (PRODUCER_FENCED otherwise); a repeated
@@ -393,7 +393,7 @@ class Transaction:
         self.status = status
 
     def loaded(self, now: Now) -> Output:
-        """Return the markers for a transaction that was decided but not completed."""
+        """Return the markers for a transaction that was prepared (rule 2) but not completed."""
         out = Output()
         if self.status.state in PREPARED:
             out.notes.append(f"resumed the completion of its transaction (state: {self.status.state})")

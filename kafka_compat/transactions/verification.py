@@ -218,7 +218,7 @@ class Verification:
         await self._answered.wait()
 
     def take(self) -> PartitionErrors:
-        """Return an error code for each partition. For NONE, append the records before any other event."""
+        """Return each partition's error code. On NONE, the caller must append the records before awaiting."""
         return {partition: self._error(partition) for partition in self._found}
 
     def _error(self, partition: TopicPartition) -> ErrorCode:

@@ -50,7 +50,7 @@ class LogCleaner:
         log_dirs: LogDirs,
         feed: MetadataFeed,
     ) -> None:
-        """`candidates` returns the partitions whose logs may be compacted, and possibly other partitions."""
+        """`candidates` returns at least all partitions whose logs may be compacted."""
         self.loop = asyncio.get_running_loop()
         self._config = config
         self._clock = clock
@@ -67,7 +67,7 @@ class LogCleaner:
         feed.subscribe(self._on_metadata)
 
     def look(self, now_ms: int) -> None:
-        """Start cleanings that are due, and stop cleanings of logs that were closed, moved or truncated."""
+        """Start cleanings that are due, and stop those whose results would be useless (`is_pointless`)."""
         for child in list(self._running.values()):
             if child.is_pointless:
                 child.kill()
@@ -189,7 +189,7 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Report a failed cleaning. Unless it may be tried again, skip the log until the broker restarts."""
+        """Log a failed cleaning. If it must not be retried, skip the log until the broker restarts."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d: %s; %s", child.log.topic, child.log.partition, reason, later)
         if not may_try_again:
@@ -248,7 +248,7 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether to discard the cleaning: the log was closed or truncated, or is being moved."""
+        """Whether to stop the cleaning: the log is moving, was closed or truncated, or its disk failed."""
         log = self.log
         return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 

@@ -47,7 +47,7 @@ PARTITIONS_PER_CHECKPOINT_MS = 10
 
 
 class _Job(NamedTuple):
-    """A periodic job. `run` is called with the time of day in ms. It does the work, or returns its steps."""
+    """A periodic job. `run` gets the time of day in ms, and does the work or returns a generator of steps."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
@@ -118,13 +118,13 @@ class Maintenance:
         tasks.spawn("maintenance", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
-        """Stop all work outside the background task."""
+        """Stop the work outside the background task: garbage collection and the log cleaner."""
         self._garbage.stop()
         if self.cleaner is not None:
             self.cleaner.stop()
 
     async def do_all(self) -> None:
-        """Run every job now, and wait for jobs that continue outside the background task."""
+        """Run every job now, and wait until all cleanings that are due have ended."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
         if self.cleaner is not None:
@@ -207,7 +207,7 @@ class Maintenance:
         return self._each("retention", look, self._replicas)
 
     def _compacted(self) -> Iterable[Partition]:
-        """Return all partitions whose logs may be compacted, and possibly other partitions."""
+        """Return a superset of the partitions whose logs may be compacted."""
         if self._overrides.defaults.compact:
             return self._replicas
         topics = {*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS}
@@ -225,7 +225,7 @@ class Maintenance:
         return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
-        """Compact the log of a partition, except for records that are too young."""
+        """Compact a partition's log now, except for records younger than min.compaction.lag.ms."""
         if partition.log.segments.active.size_bytes:
             partition.log.roll(self._clock.now_ms())
         await self._the_cleaner().clean_now(partition)

@@ -35,7 +35,7 @@ FLAGS_MAX = 8 << 20
 
 
 class Transactions:
-    """Transactions in one pass over a log: which batches were aborted, and which markers must be kept.
+    """Transaction state of one pass over a log: the batches of aborted transactions, and the markers to keep.
 
     `aborted` contains the entries of the log's transaction indexes. `kept` contains the entries whose markers
     must be kept.

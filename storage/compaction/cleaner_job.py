@@ -95,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A new segment in `.cleaned` files. It replaces the segments with the base offsets `sources`."""
+    """A new segment in `.cleaned` files. It replaces the segments whose base offsets are in `sources`."""
 
     sources: tuple[int, ...]
     size_bytes: int
@@ -185,8 +185,8 @@ class _Cleaning:
     def clean_groups(
         self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
     ) -> Iterator[CleanedGroup]:
-        """Write each group's retained records into one segment. A group without any is merged with the next
-        group, because Apache Kafka cannot look up records by time in a log with empty segments.
+        """Write each group's retained records into one segment. A group without records is merged with the
+        next group, because Apache Kafka cannot look up records by time in a log with empty segments.
         """
         sources: list[SegmentSource] = []
         writer: _CleanedSegment | None = None

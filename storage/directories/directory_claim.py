@@ -1,4 +1,4 @@
-"""Ownership of a log directory. It belongs to one broker, and one process at a time may use it."""
+"""Ownership of a log directory: it belongs to one broker, and only one process at a time may use it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DirectoryClaim:
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
     """Return the entries of meta.properties, or an empty dictionary if the file is missing. Raises
-    InconsistentMetaProperties if a line is invalid: the directory may then belong to other software.
+    InconsistentMetaProperties if a line is invalid, because the directory may belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"
     try:

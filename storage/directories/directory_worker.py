@@ -31,7 +31,7 @@ class Worker(Protocol):
     """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Queue `job`. Then call `done` with the job's error or None. Without `done`, log the error."""
+        """Queue `job`. When it ends, call `done` with its error or None. Without `done`, log the error."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
         """Call `function` on the submitting thread. May be called from any thread."""
@@ -58,7 +58,7 @@ class InlineWorker:
 
 
 class ThreadWorker:
-    """A worker that runs jobs in a separate thread, started by the first job. `call_soon_threadsafe` is the
+    """A worker that runs jobs in a thread, which starts with the first job. `call_soon_threadsafe` is the
     event loop's method, or an equivalent function that runs a call on the submitting thread.
     """
 

@@ -101,7 +101,7 @@ class Disk:
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Take the directory offline if a read in the `with` block fails."""
+        """If a read in the `with` block raises OSError, raise the exception that `fail` returns."""
         try:
             yield
         except OSError as error:

@@ -161,8 +161,8 @@ def _reopen(
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Call `action` for each item, and return the results. With `waits`, run the calls in threads, because
-    they wait for the disk: their syncs can then share a commit of the file system's journal.
+    """Call `action` for each item, and return the results. If the calls wait for the disk (`waits`), run them
+    in threads, so that their syncs can share a commit of the file system's journal.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

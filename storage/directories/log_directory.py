@@ -92,7 +92,7 @@ class LogDirectory:
         on_failure: Callable[[LogDirectory], None],
         worker: Worker | None = None,
     ) -> None:
-        """`clean_offsets` covers all directories. `on_failure` is called once, on the loop."""
+        """`clean_offsets` covers all directories. If the disk fails, `on_failure` is called on the loop."""
         self.path = path
         self.worker: Worker = worker if worker is not None else InlineWorker()
         self.disk = Disk(path, lambda _: self.worker.hand_back(lambda: on_failure(self)), self.worker)
@@ -169,7 +169,7 @@ class LogDirectory:
                     yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
-        """Retry all failed operations. Raises RefusedForNow if a truncation fails again."""
+        """Retry unfinished truncations and removals. Raises RefusedForNow if a truncation fails again."""
         error = run(self._settle)
         if error is not None:
             raise error
@@ -420,7 +420,7 @@ class LogDirectory:
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Delete the files and partition directories whose deletion is due, and retry failed operations."""
+        """Delete files and directories that are due, and retry unfinished truncations and removals."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)

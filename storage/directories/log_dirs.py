@@ -154,7 +154,7 @@ class LogDirs:
 
     def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
         """Lock the directories, check their owner, and open every log in them. `progress` may be called from
-        any thread. Set `keep_gaps` if the topics' settings are unknown: gaps between offsets are then
+        any thread. Set `keep_gaps` if the topics' settings are unknown, so that gaps between offsets are
         attributed to compaction.
 
         Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure if all directories
@@ -214,8 +214,8 @@ class LogDirs:
     def _guarded(
         self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
     ) -> T | None:
-        """Run an operation on one directory, and take the directory offline if it raises OSError. If the disk
-        is full, the operation is retried later. Raises OutOfResources.
+        """Run `action` for one directory, and return its result, or None after a disk error. An OSError takes
+        the directory offline, or is raised as OutOfResources. DiskFull leaves the directory online.
         """
         try:
             return action(*arguments)

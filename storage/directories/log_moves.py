@@ -93,9 +93,9 @@ class LogMoves:
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the partition directory of the copy its final name. `futures` then contains a new Log object.
-        Nearly all of the copy must already be durable. `done` is also called with None if the move is
-        canceled.
+        """Give the partition directory of the copy its final name, and replace the copy in `futures` with a
+        new Log object. Nearly all of the copy must already be durable. `done` is called with an error or
+        None, and with None if the move is canceled.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
@@ -162,7 +162,7 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Try again to make finished moves durable, after temporary errors."""
+        """Retry making finished moves durable if a temporary error prevented it."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)

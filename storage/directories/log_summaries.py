@@ -76,7 +76,7 @@ def encode(lines: Iterable[str]) -> bytes:
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """Return the encoded summaries in a summary file. Raises CorruptFile if its checksum is wrong."""
+    """Return the encoded summaries in a file. Raises CorruptFile if its version or checksum is wrong."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged or from another version")

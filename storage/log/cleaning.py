@@ -42,7 +42,7 @@ class DirtyPart:
 
 
 def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
-    """Return the dirty part of `log`. `cleaned_up_to` is its clean offset, or None if there is none."""
+    """Return the dirty part of `log`. `cleaned_up_to` is the log's clean offset, or None if it has none."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:

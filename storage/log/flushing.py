@@ -36,7 +36,7 @@ class Flushing:
         self._clock = clock
 
     def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
-        """Whether the log has had unflushed records for `flush_ms`."""
+        """Whether the log has unflushed records, and its last flush ended at least `flush_ms` ago."""
         return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
 
     def go_back(self, offset: int) -> None:
@@ -48,8 +48,8 @@ class Flushing:
     def flush(
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
-        """Make all records below `end_offset` durable. `segments` are all segments of the log, listed when it
-        had `truncation_count` truncations. Raises LogDirFailure or RefusedForNow.
+        """Make all records below `end_offset` durable. `segments` (all segments of the log), `end_offset` and
+        `truncation_count` must have been read at the same time. Raises LogDirFailure or RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:

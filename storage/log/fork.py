@@ -108,8 +108,8 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_directory(source: str, target: str) -> None:
-    """Create `target` as a second directory of the log in `source`, which no broker may have open. Files of
-    closed segments are linked, and all others are copied, because they may be written in place. Raises
+    """Create `target` as a second directory of the log in `source`. No broker may have the log open. Files
+    of closed segments are linked, and all others are copied, because they may be written in place. Raises
     OSError.
     """
     names = [

@@ -1,4 +1,4 @@
-"""Opening of a log after a clean or an unclean shutdown.
+"""Open a log after a clean or unclean shutdown.
 
 After a clean shutdown nothing is scanned: the log end is found from the last index entry, and the producer
 state is read from its snapshot. After an unclean shutdown, these rules apply:
@@ -144,8 +144,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """Open the log in `directory` from its summary. Return None if the summary is outdated or
-        insufficient. Raises OSError if the disk fails.
+        """Open the log in `directory` from its summary. Return None if `load` must open the log,
+        because the summary is outdated or a file is missing or corrupt. Raises OSError if the disk fails.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset

@@ -59,7 +59,7 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 class AppendInfo:
     """The offsets of appended batches. `log_append_time` is -1 if the topic uses CreateTime. `duplicate` is
-    true if the request is a retry; the offsets are then those of the stored batch.
+    true if the request is a retry. In that case, the offsets are those of the stored batch.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -93,7 +93,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its checkpoint."""
+        """`segments` contains at least one segment, oldest first. `leader_epochs` equals its stored form."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -327,8 +327,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Append batches whose offsets in `data` are final. `first_offset` is the first of these offsets, or
-        None if the offsets in `headers` are final as well.
+        """Append batches whose offsets in `data` are final. `first_offset` is the first of these offsets if
+        `headers` still contains other offsets, and otherwise None.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -467,8 +467,8 @@ class Log:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
-        """Return the exception to raise after a failed read, at `offset` if known. A missing or shortened
-        file does not take the log directory offline.
+        """Return the exception to raise after a failed read. `offset` is the offset to read, or -1 if it is
+        unknown. A missing or shortened file does not take the log directory offline.
         """
         if self.closed:
             return LogDirFailure(f"{self.name} is no longer in {self.directory}")
@@ -499,8 +499,8 @@ class Log:
     # --- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the offset up to which no transaction is open, at most `high_watermark`. It is at least the
-        log start, which DeleteRecords may have advanced past the start of an open transaction.
+        """Return the last stable offset, which is at most `high_watermark`. It is never below the log start,
+        which DeleteRecords may have advanced past the start of an open transaction.
         """
         stable_offset = self.producers.last_stable_offset(high_watermark)
         return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
@@ -516,7 +516,7 @@ class Log:
         """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure or
         RefusedForNow.
 
-        Nothing is flushed while a truncation is pending, because files and memory then differ.
+        Nothing is flushed while a truncation is pending, because the files still contain the removed batches.
         """
         self.disk.check()
         flushing = self.flushing
@@ -528,7 +528,7 @@ class Log:
         flushing.flush(segments, end_offset, truncation_count, self.leader_epochs)
 
     def flush_due(self) -> bool:
-        """Whether the log has had unflushed records for flush.ms."""
+        """Whether the log has unflushed records, and its last flush ended at least flush.ms ago."""
         return self.flushing.is_due(self.log_end_offset, self.config.flush_ms)
 
     # --- deletion: segments are removed from the log, oldest first, before their files change

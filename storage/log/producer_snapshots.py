@@ -1,4 +1,4 @@
-"""Loading of producer state from the newest snapshot file and the batches after it."""
+"""Load producer state from the newest snapshot file and the batches after it."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class ProducerState:
     ) -> AbortedTxn | None:
         """Record a written batch with a producer ID. `batch` contains its bytes.
 
-        `base_offset` is the base offset of the batch if `header` still contains the client's base offset.
+        `base_offset` is the base offset of the batch, or None if it is the base offset in `header`.
         Returns the entry for the transaction index if the batch is the marker of an aborted transaction with
         records in this partition.
         """

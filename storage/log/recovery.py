@@ -199,7 +199,7 @@ class Opening:
         self._producers_known = True
 
     def finish(self, log_start_offset: int, clean: bool) -> None:
-        """Reconcile producers and epochs with the log, remove obsolete snapshots, and update the files."""
+        """Make the producer state, leader epochs and snapshots match the log, in memory and on disk."""
         self.leader_epochs.truncate_from_start(log_start_offset)
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)

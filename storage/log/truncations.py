@@ -29,7 +29,7 @@ class Truncation:
         end_offset: int = -1,
         created: Segment | None = None,
     ) -> None:
-        """`removed` contains the segments taken out of the log, oldest first. The log's last segment is then
+        """`removed` contains the segments taken out of the log, oldest first. The log's new last segment is
         `kept`, truncated in memory to end at `end_offset`, or `created`, whose file does not exist yet.
         """
         self.pending: Truncations | None = None
@@ -84,8 +84,8 @@ class Truncations:
         self._waiters: tuple[Callable[[], None], ...] = ()
 
     def follow(self, take: TakeTruncation) -> None:
-        """Call `take` with the log at each later truncation. `take` passes the truncation to the worker,
-        which later calls its `done`. If `follow` is not called, truncations run immediately.
+        """Call `take` with the log and the truncation at each later `add`. `take` passes the truncation to
+        the worker, which later calls its `done`. If `follow` is not called, truncations run immediately.
         """
         self._take = take
 

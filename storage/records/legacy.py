@@ -102,7 +102,7 @@ def encode_message(message: Message) -> bytes:
 def unwrap(wrapper: Message) -> list[Message]:
     """Return the messages inside a compressed message, with absolute offsets and effective timestamps.
 
-    Raises InvalidRecord if an inner message is not permitted, and CorruptRecord if the data is corrupt.
+    Raises InvalidRecord if the wrapper or an inner message is invalid, or CorruptRecord if data is corrupt.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
         raise InvalidRecord(f"the old message formats do not support codec {wrapper.codec}")
@@ -210,7 +210,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
     Codec and offsets are kept. Control batches and headers are omitted, because the old formats do not have
     them. Uncompressed records below the fetched `first_offset` and an incomplete last batch are also omitted.
-    Conversion stops before a batch in zstd, which the clients that use these versions cannot read (KIP-110).
+    Conversion stops before a zstd batch, because clients that use these versions cannot read it (KIP-110).
     Raises UnsupportedCompressionType if no message precedes the zstd batch.
     """
     view = memoryview(data)
@@ -238,7 +238,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
 
 def count_messages(data: Buffer) -> int:
-    """Return the number of whole messages in `data`. A compressed message set counts as one message."""
+    """Return the number of messages in `data`. A compressed message set counts as one message."""
     count = position = 0
     while position + LOG_OVERHEAD <= len(data):
         (size,) = _LENGTH.unpack_from(data, position + 8)

@@ -219,7 +219,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the next records together. Return False, without a check, if too few have the same shape."""
+    """Check the next records at once. Return False, without changing `state`, if too few are alike."""
     start, index = state.position, state.index
     # First check whether the length repeats, because this check is cheap and nearly always decisive.
     length, position = read_varint(data, start)

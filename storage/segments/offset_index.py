@@ -20,8 +20,8 @@ ENTRY_SIZE_BYTES: Final = 8
 class OffsetIndex:
     """The entries of an offset index in memory. The owner loads and stores the file.
 
-    Another thread may look up entries while the owner appends or truncates: a position is added before its
-    offset, and removed after it.
+    Another thread may look up entries while the owner appends or truncates: the position of an entry
+    is added before its offset, and removed after its offset.
     """
 
     __slots__ = ("_offsets", "_positions", "base_offset")

@@ -56,8 +56,8 @@ def soft_limit() -> int:
 
 
 class OpenSegments:
-    """The open segments of one broker. `descriptors_max` is called whenever a segment is opened, because the
-    limit may be raised at runtime.
+    """The open segments of one broker. `descriptors_max` returns the descriptor limit. It is called whenever
+    a segment is opened, because the limit may be raised at runtime.
     """
 
     def __init__(self, descriptors_max: Callable[[], int] = soft_limit) -> None:
@@ -131,7 +131,7 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system that closes segments (`spare`) and retries a call that fails for lack of descriptors.
+    """A file system that closes segments (`spare`) and retries if a call fails for lack of descriptors.
 
     If `spare` returns 0, no segment is left to close and the error is raised.
     """

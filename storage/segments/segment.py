@@ -199,7 +199,7 @@ class Segment:
         self._opened()
 
     def reset(self) -> None:
-        """Forget all batches. A scan must then add them again."""
+        """Forget all batches, so that a scan of the log file can add them again."""
         self.txn_index.reset()
         self._forget_all()
 
@@ -214,7 +214,7 @@ class Segment:
         self._indexes.store()
 
     def sync(self, *, sealed: bool) -> None:
-        """Sync the batches and, with `sealed`, also the index files, which must then be complete."""
+        """Sync the log file and, with `sealed`, the index files, which the caller must have written."""
         self.file.sync()
         if sealed and self.size_bytes:
             self._files.sync_indexes()
@@ -225,7 +225,7 @@ class Segment:
         self.sync(sealed=True)
 
     def complete(self) -> None:
-        """Store the indexes, and release the tail and the reserved space, before the segment is sealed."""
+        """Before sealing, store the indexes, and release the in-memory tail and the reserved disk space."""
         self.store_indexes()
         self._forget_tail()
         if self._reserved_bytes > RESERVE_FROM_BYTES:
@@ -239,7 +239,7 @@ class Segment:
             self._open_segments.note(self)
 
     def release(self) -> None:
-        """Release the file, and the indexes if they are stored. Slices may keep the descriptor open."""
+        """Release the file and, if sealed, the stored indexes. Slices may keep the descriptor open."""
         self._swap_file(None)
         if self.sealed:
             self._indexes.release()
@@ -333,12 +333,12 @@ class Segment:
         return now_ms - self.created_ms
 
     def indexes_full(self, index_size_bytes: int) -> bool:
-        """Whether an index has reached segment.index.bytes."""
+        """Whether an index has no room for another entry within segment.index.bytes."""
         limit = index_size_bytes - 12
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
     def can_hold(self, last_offset: int) -> bool:
-        """Whether `last_offset`, relative to the base offset, fits into the 4 bytes of an index entry."""
+        """Whether `last_offset`, relative to the base offset, fits in the 4-byte offset of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
     # --- lookup
@@ -376,7 +376,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """Return the result of `position_of`. May run in any thread, because it does not use the tail."""
+        """Return the same position as `position_of`. May run in any thread, because it ignores the tail."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
@@ -385,10 +385,10 @@ class Segment:
         return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
-        """Return the end of the batches in [start, end) that fit into `max_bytes`, or `start` if none fits.
+        """Return the end position of the batches in [start, end) that fit into `max_bytes` (or `start`).
 
-        With `min_one_batch`, the first batch is included even if it is larger. For small batches, the result
-        is rounded down to an indexed position, so that a large read does not scan all batches.
+        With `min_one_batch`, the first batch is included even if it does not fit. For small batches, the
+        result is rounded down to an indexed position, so that a large read does not scan all batches.
         """
         limit = start + max_bytes
         if limit >= end:

@@ -19,7 +19,7 @@ _ENTRY: Final = struct.Struct(">qi")
 
 
 class TimestampEntry(NamedTuple):
-    """The largest timestamp so far, and the last offset of its batch."""
+    """The largest timestamp seen so far in a segment, and the last offset of the batch that contains it."""
 
     timestamp: int
     offset: int

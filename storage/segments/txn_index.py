@@ -109,7 +109,7 @@ class TransactionIndex:
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
         """Return the aborted transactions with offsets in [fetch_offset, upper_bound), and whether the list
-        is complete. If it is not, the indexes of later segments may contain more.
+        is complete. If it is not, the indexes of later segments may contain more transactions.
         """
         found: list[AbortedTransaction] = []
         for entry in self._load():
