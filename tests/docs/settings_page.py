@@ -100,7 +100,7 @@ The **Here** column shows the effect of a setting:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | accepted for compatibility; applies to threads, buffers or Java libraries that this broker does not have |
+| not needed | accepted for compatibility; applies to threads, buffers or libraries that this broker lacks |
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
 | ignored | applies only to KRaft, or to a later version of Kafka; the broker logs this at startup |
 
