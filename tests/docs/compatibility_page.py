@@ -96,7 +96,7 @@ def _files() -> str:
 
 kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens the data directories of
 kafka-compat ([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster
-with ZooKeeper may contain brokers of both kinds.
+with ZooKeeper may contain both kafka-compat and Apache Kafka brokers.
 """
 
 

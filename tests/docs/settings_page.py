@@ -39,7 +39,7 @@ WHY_STORED: Mapping[str, str] = {
     "local.": "Tiered storage (KIP-405) is not supported.",
     "group.consumer.": "The consumer group protocol of KIP-848 is not supported.",
     "group.share.": "Share groups (KIP-932) are not supported.",
-    "group.coordinator.": "For Kafka's new group coordinator; only the classic group protocol is supported.",
+    "group.coordinator.": "Applies only to Kafka's new group coordinator, which this broker does not have.",
     "early.start.listeners": "Applies only to KRaft mode.",
     "zookeeper.metadata.migration": "Applies only to the migration to KRaft.",
     "password.encoder.": "Passwords cannot be set dynamically, so they are not encrypted.",
@@ -68,7 +68,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.mechanism.controller.protocol": "Applies only to KRaft mode.",
     "socket.connection.setup.": "Connections between brokers have a fixed timeout.",
     "socket.listen.backlog.size": "The backlog is always 512 connections.",
-    "zookeeper.max.in.flight.requests": "The number of concurrent requests to ZooKeeper is not limited.",
+    "zookeeper.max.in.flight.requests": "The broker sends at most 100 concurrent requests to ZooKeeper.",
     "preallocate": "Segment files grow as they are written.",
     "log.preallocate": "Segment files grow as they are written.",
 }
@@ -83,7 +83,8 @@ own tables by `python -m tests.docs.write`: do not edit it.
 Settings have Kafka's names, types, rules and, with few exceptions, defaults. They are read from properties
 files, from environment variables (with `--env`, `KAFKA_LOG_RETENTION_MS` sets `log.retention.ms`) and from
 `--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
-message that contains the setting, the value and the valid values:
+message that contains the setting, the value and the valid values. Some settings can also be changed at
+runtime:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
@@ -99,15 +100,16 @@ The **Here** column shows the effect of a setting:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | accepted for compatibility: for threads, buffers or Java libraries that are not used |
+| not needed | accepted for compatibility; applies to threads, buffers or libraries that this broker lacks |
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
-| ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
+| ignored | applies only to KRaft, or to a later version of Kafka; the broker logs this at startup |
 
 Unknown settings are ignored; the broker logs them, with a suggestion if a name is mistyped.
 
 The **Change** column shows when a new value takes effect: *restart* requires a restart of the broker;
 *dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
-brokers or *per broker*. Settings with the value *password* cannot be changed dynamically.
+brokers or *per broker*. Settings of the type *password* (see the **Value** column) cannot be changed
+dynamically.
 """
 
 
