@@ -119,7 +119,7 @@ class Verifications:
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
         unknown = [item for item in asked if not self.is_open(item, identity)]
-        # With `adds` (KIP-890), ending a transaction increments the epoch, so its marker has the next one.
+        # With `adds` (KIP-890), ending a transaction increments the epoch before the marker is written.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
         verification = Verification(
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
