@@ -55,8 +55,8 @@ def add_parser(subparsers: Any) -> None:
         "--brokers",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
-        "starting at the listener's port, each with its own data directory",
+        help="run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
+        "consecutive, starting at the listener's port; each broker has its own data directory",
     )
     parser.add_argument(
         "--processes",

@@ -226,7 +226,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # A different leader may have written the marker. The client retries and is verified again.
+            # A different leader may have written the marker. The client's retry is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

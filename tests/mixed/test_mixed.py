@@ -88,7 +88,7 @@ def _check(cluster: MixedCluster, load: Load) -> None:
     assert not unequal
 
 
-def test_killing_either_kind_of_broker_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
+def test_killing_our_and_apache_kafkas_brokers_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
     kinds = {1: OURS, 2: GENUINE, 3: GENUINE}
     with (
         MixedCluster(tmp_path, kinds, session_timeout_ms=3000) as cluster,

@@ -91,7 +91,7 @@ def test_errors_keep_their_names_and_reasons(path: str) -> None:
     assert str(answer.error) == str(failed)
 
 
-def test_an_error_specific_to_one_store_is_reported_as_the_general_error() -> None:
+def test_an_error_specific_to_one_store_is_reported_as_a_general_store_error() -> None:
     class Peculiar(MetadataStoreError):
         pass
 
