@@ -122,7 +122,7 @@ class Deaf(CurrentSession):
         return await super().children(path, watch)
 
 
-async def test_a_broker_with_unread_notifications_renews_tokens_as_in_the_store(brokers: Brokers) -> None:
+async def test_a_broker_with_unread_notifications_uses_the_token_in_the_store(brokers: Brokers) -> None:
     """It does not renew a token that expired on another broker, and renews one whose expiry another broker
     changed.
     """
