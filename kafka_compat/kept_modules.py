@@ -242,10 +242,10 @@ async def keep() -> None:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        _log.info("Could not copy the modules: %s. If you upgrade the package, restart the broker", error)
+        _log.info("Could not copy kafka-compat's modules: %s. After an upgrade, restart the broker", error)
         return
     kept = keeping
-    _log.debug("Kept a copy of the modules (packages: %d)", len(kept._packages))
+    _log.debug("Kept a copy of kafka-compat's modules (packages: %d)", len(kept._packages))
 
 
 def _nameless_file() -> int:

@@ -85,7 +85,7 @@ class EmbeddedMetadataStore:
             try:
                 await session.close()
             except StoreFailed as error:
-                log.error("Could not record the end of a session: %s", error)
+                log.error("Could not record the end of a metadata session: %s", error)
         if self._flusher:
             await asyncio.wait([self._flusher])
         self._journal.close()
@@ -204,8 +204,8 @@ class EmbeddedMetadataStore:
                     raise
                 if not reported:
                     log.error(
-                        "Could not write to the journal: %s. Changes are delayed until disk space is "
-                        "available",
+                        "Could not write to the metadata journal: %s. Changes are delayed until disk space "
+                        "is available",
                         error,
                     )
                     reported = True

@@ -162,7 +162,7 @@ class StoreServer:
             return
         for session in list(self._sessions.values()):
             if session.holds_ephemerals:
-                log.warning("Session %d expired: its broker process stopped responding", session.session_id)
+                log.warning("Metadata session %d expired: its process stopped responding", session.session_id)
                 self._begin(self._expire(session))
 
     async def _expire(self, session: EmbeddedSession) -> None:
@@ -171,4 +171,4 @@ class StoreServer:
         except stores.SessionExpired:
             return
         except MetadataStoreError as error:
-            log.error("Could not record the end of session %d: %s", session.session_id, error)
+            log.error("Could not record the end of metadata session %d: %s", session.session_id, error)

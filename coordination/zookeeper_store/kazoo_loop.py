@@ -353,7 +353,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
-            # Old servers close the connection if the password is wrong, but the server may also have failed.
+            # The password may be wrong (old servers then close the connection), or the server has failed.
             why = f"ZooKeeper at {host} closed the connection during the login. Check {self._login.setting}"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error

@@ -30,7 +30,7 @@ class Unusable(OSError):
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        self.strerror = why  # kazoo logs this text.
+        self.strerror = why  # kazoo logs this attribute.
 
 
 class Tls(Protocol):

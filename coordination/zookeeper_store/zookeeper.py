@@ -228,7 +228,7 @@ class ZooKeeperMetadataStore(StoreSession):
             try:
                 return await self._ask(path, [watching] if watching else [], of_children, must_exist, arm)
             except stores.ConnectionLost:
-                log.debug("Lost the connection while reading %s; reading it again", path)
+                log.debug("Lost the connection to ZooKeeper while reading %s; reading it again", path)
 
     async def _ask(
         self,

@@ -55,7 +55,7 @@ class Requests:
         """Count the current request as timed, and select the next request to time."""
         self._left -= 1
         if self._left == 0:
-            # This second's samples are used up. Time few requests until `pace` adapts the interval.
+            # This second's sample limit is reached. Time requests rarely until `pace` adapts the interval.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 

@@ -132,7 +132,7 @@ class Calls:
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # Encode the request, because the quota counts the size that it would have in a frame.
+        # Encode the request, because the quota counts the size of the encoded request.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)

@@ -199,7 +199,7 @@ class StagedContext(RequestContext):
 
     def _account(self, response: Any, response_bytes: int) -> None:
         """Report the completed request to the quota and the accounts."""
-        # Break the reference cycle between this object and the outcome.
+        # Break a reference cycle: `outcome.sent` refers to this object, which refers to the outcome.
         self.outcome.sent = None
         stages = self.stages
         answered_s = time.perf_counter()

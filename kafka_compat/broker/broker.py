@@ -254,7 +254,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def failed(directory: str, lost: list[tuple[str, int]]) -> None:
-            # This function may be called from any thread.
+            # Continue in the event loop's thread, because any thread may call this function.
             loop.call_soon_threadsafe(self._disk_failed, lost)
 
         log_dirs = self._log_dirs = LogDirs(

@@ -97,7 +97,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="name of the header with PRODUCER:N, for `header` tiers; N counts a producer's records from 0",
+        help="for `header` tiers: header with PRODUCER:N, where N counts the producer's records from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
@@ -151,7 +151,7 @@ def _copy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     common.add_target(parser)
     parser.add_argument(
-        "--group", metavar="G", help="consumer group that stores the job's position (default: one per job)"
+        "--group", metavar="G", help="consumer group for the offsets of the job (default: one per job)"
     )
 
 
@@ -221,7 +221,7 @@ def _run_latest(args: argparse.Namespace) -> Any:
 
 def _mirror_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--name", required=True, help="source cluster's name, put in a header of each record")
+    parser.add_argument("--name", required=True, help="source cluster's name, added to records as a header")
     parser.add_argument("--target", required=True, metavar="HOST:PORT[,...]", help="cluster to write to")
     parser.add_argument("--target-name", required=True, metavar="NAME", help="name of the target cluster")
     common.add_target_options(parser)

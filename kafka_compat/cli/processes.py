@@ -191,7 +191,7 @@ class Supervisor:
         """Prepare the brokers. Raises StartupError if a setting is invalid."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
-            # Set the rack: if several machines share a ZooKeeper, replicas are then spread over the machines.
+            # Set the rack, so that replicas are spread over the machines that share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
                 each.static[LISTENER] = http_listener

@@ -41,8 +41,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env",
         action="store_true",
-        help="also read settings from environment variables, which override the files: KAFKA_LOG_DIRS sets "
-        "log.dirs (as in Kafka's container images, including KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
+        help="also read settings from the environment variables of Kafka's container images, such as "
+        "KAFKA_LOG_DIRS or KAFKA_CFG_LOG_DIRS for log.dirs, and KAFKA_CREATE_TOPICS; they override the files",
     )
     parser.add_argument(
         "--port",
@@ -55,17 +55,17 @@ def add_parser(subparsers: Any) -> None:
         "--brokers",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
-        "starting at the listener's port, each with its own data directory",
+        help="run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
+        "consecutive, starting at the listener's port; each broker has its own data directory",
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers, each in its own process: broker IDs starting at "
-        "broker.id, with ports and data directories as with --brokers; if kafka.compat.http.listener is "
-        "set, the brokers use consecutive HTTP ports starting at its port; terminated processes are "
-        "restarted",
+        help="run a cluster of N brokers, each in its own process, and restart processes that terminate. "
+        "Broker IDs start at broker.id; ports and data directories are assigned as for --brokers. If "
+        "kafka.compat.http.listener is set, HTTP ports are consecutive, starting at the port of that "
+        "listener",
     )
     parser.add_argument(
         "--ephemeral",

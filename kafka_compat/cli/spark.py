@@ -13,9 +13,9 @@ def add_parser(subparsers: Any) -> None:
     jars = commands.add_parser(
         "jars",
         help="download the jars of Spark's Kafka connector",
-        description="Download the four jars of Spark's Kafka connector to DIR, with Maven (which uses the "
-        "mirrors in ~/.m2/settings.xml) or, if Maven is not installed, with Ivy. Use the jars with "
-        "--jars DIR or spark.jars.",
+        description="Download the four jars of Spark's Kafka connector to DIR. The download uses Maven, with "
+        "the mirrors in ~/.m2/settings.xml, or Ivy if Maven is not installed. Then pass --jars DIR to the "
+        "jobs of `kafka-compat pipeline`, or list the jars in spark.jars.",
     )
     jars.add_argument("directory", type=Path, metavar="DIR")
 

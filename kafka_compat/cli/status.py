@@ -60,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
         "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )
     parser.add_argument(
-        "--rows", type=_count, metavar="N", help="number of rows per table (default: as many as fit, or 10)"
+        "--rows", type=_count, metavar="N", help="rows per table (default: as many as fit; 10 if piped)"
     )
     parser.add_argument(
         "--timeout",

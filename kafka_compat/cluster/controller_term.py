@@ -292,7 +292,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # A malformed node has been repaired. The deletion of the topic may already have been requested.
+        # Treat the topic as new, because its node was malformed until now. It may also await deletion.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 

@@ -109,8 +109,8 @@ class Enrolment:
             if isinstance(error, CannotGoOn):
                 raise
             if isinstance(error, MetadataStoreError):
-                log.warning("Could not register the broker again: %r; retrying", error)
+                log.warning("Could not re-register the broker: %r; retrying", error)
             else:
-                log.exception("Could not register the broker again; retrying")
+                log.exception("Could not re-register the broker; retrying")
             return False
         return session.state is not SessionState.EXPIRED

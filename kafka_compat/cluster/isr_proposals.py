@@ -105,7 +105,7 @@ class IsrProposals:
                 try:
                     proposed.callback(answer)
                 except Exception:
-                    log.exception("Could not apply the response to an ISR proposal")
+                    log.exception("Could not apply the AlterPartition response for a partition")
                 if answer.error == ErrorCode.UNKNOWN_SERVER_ERROR:
                     await asyncio.sleep(RETRY_S)
                 elif number % ANSWERS_AT_ONCE == 0:

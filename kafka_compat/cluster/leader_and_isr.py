@@ -94,7 +94,7 @@ class ReplicaStates:
             try:
                 outcomes[key] = self._apply(state, begun, ended)
             except Exception:
-                log.exception("Could not apply LeaderAndIsr to %s-%d", *key)
+                log.exception("Could not apply a LeaderAndIsr request to %s-%d", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
             yield None
         topic_log.became_leader(self._local_id, begun)
@@ -192,11 +192,11 @@ class ReplicaStates:
                     self._replicas.stop(topic, index)
                 outcomes[key] = ErrorCode.NONE
             except Exception:
-                log.exception("Could not apply StopReplica to %s-%d", topic, index)
+                log.exception("Could not apply a StopReplica request to %s-%d", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         topic_log.lost_leadership(self._local_id, ended)
         for key, error in (await self._replicas.delete_all(deleted, turn)).items():
-            log.error("Could not apply StopReplica to %s-%d: %s", *key, error)
+            log.error("Could not apply a StopReplica request to %s-%d: %s", *key, error)
             outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         return outcomes
 

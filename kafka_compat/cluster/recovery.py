@@ -68,12 +68,12 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Announce leadership only when all topics are known. A coordinator that completes decided
+        # Announce leadership only when all topics are known. A coordinator that completes prepared
         # transactions treats unknown topics as deleted, and skips their markers.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deletions after groups are loaded, so that the groups' offsets are removed.
+            # Report deleted topics only after groups are loaded, so that groups drop their offsets.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)

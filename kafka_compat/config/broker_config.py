@@ -78,7 +78,7 @@ class BrokerConfig(TypedValues):
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        # These two names are synonyms, as defined by KIP-500.
+        # broker.id and node.id are synonyms, as defined by KIP-500.
         for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
             if synonym in self.static:
                 self.static.setdefault(name, self.static[synonym])

@@ -72,7 +72,7 @@ background.threads int 10 high cluster-wide unneeded [1,...]
 request.timeout.ms int 30000 high read-only works # Timeout for requests to other brokers about transactions, groups and offsets, in milliseconds.
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
-authorizer.class.name string "" low read-only works # Class name of one of Kafka's authorizers, to enable the built-in authorizer. Empty: every request is allowed.
+authorizer.class.name string "" low read-only works # Fully qualified class name of one of Kafka's authorizers, such as kafka.security.authorizer.AclAuthorizer, to enable the built-in authorizer. Empty: every request is allowed.
 early.start.listeners string null high read-only stored
 broker.rack string null medium read-only works # Rack or availability zone of the broker, used to spread replicas and to serve consumers from nearby replicas. Unset: the broker has no rack.
 controlled.shutdown.max.retries int 3 medium read-only works # Maximum number of attempts to move leadership to other brokers. After the last attempt, the broker shuts down even if it still leads partitions.
@@ -83,7 +83,7 @@ compression.type string producer high cluster-wide works one-of:uncompressed,zst
 compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
 compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
 compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
-max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, a new session replaces an idle or smaller session; if there is none, the client fetches without a session.
+max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, a new session replaces an idle or smaller session; if no such session exists, the client fetches without a session.
 fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in bytes of a fetch response. The first batch is returned even if it is larger.
 max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response. Clients request further partitions with a cursor.
 unstable.api.versions.enable boolean false high internal stored
@@ -206,7 +206,7 @@ log.retention.ms long null high cluster-wide works # Time in milliseconds that r
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
 log.retention.bytes long -1 high cluster-wide works
-log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention must delete.
+log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments to delete under the retention settings.
 log.cleanup.policy list delete medium cluster-wide works one-of:compact,delete
 log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
@@ -303,13 +303,13 @@ ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # Full class name of the OAUTHBEARER token validator: Kafka's OAuthBearerValidatorCallbackHandler or, for development, OAuthBearerUnsecuredValidatorCallbackHandler. Set it per listener and mechanism.
+sasl.server.callback.handler.class class null medium read-only listener # Fully qualified class name of the OAUTHBEARER token validator, normally org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler. Set it for each listener and mechanism.
 sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name. The first matching rule applies. DEFAULT: the part before / or @, for principals in the default realm only.
 sasl.jaas.config password null medium per-broker listener # Users, and the broker's own credentials, in JAAS format. Set it for each listener and mechanism, for example with listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
-sasl.login.callback.handler.class class null medium read-only listener # Full name of the class that obtains the brokers' own OAUTHBEARER tokens: Kafka's OAuthBearerLoginCallbackHandler or, for development, OAuthBearerUnsecuredLoginCallbackHandler.
-sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals: kafka in kafka/HOST@REALM.
+sasl.login.callback.handler.class class null medium read-only listener # Fully qualified name of the class that requests the broker's own OAUTHBEARER tokens, normally org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler. Unset: unsecured tokens.
+sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals, such as kafka in kafka/HOST@REALM.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit medium per-broker stored
 sasl.kerberos.ticket.renew.window.factor double 0.8 medium per-broker stored
 sasl.kerberos.ticket.renew.jitter double 0.05 medium per-broker stored

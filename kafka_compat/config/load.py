@@ -178,7 +178,7 @@ def load(
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
-            # As in Kafka, a JVM property does not override a setting that has a value.
+            # As in Kafka, a JVM property does not override a setting from a file or the environment.
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"

@@ -54,7 +54,7 @@ kafka.compat.record.validation.enable boolean true medium read-only works # Whet
 kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Use the same value on all brokers.
 kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds between the first and the last byte of a request. The broker closes the connections of slower clients.
 kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Maximum size in bytes of responses waiting to be sent. Above the limit, the broker does not serve clients that have unread responses; above twice the limit, it disconnects them.
-kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. With --processes N: the first of N ports, one for each broker. Unset: no listener.
+kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the web console, such as http://127.0.0.1:8080. With --processes N, this is the first of N consecutive ports. Unset: no listener.
 kafka.compat.http.token password null medium read-only works # Bearer token that HTTP requests must contain. Unset: no token is required, and the listener may bind only to loopback addresses.
 kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...] # Maximum number of time series stored from metrics that clients push. A single client may use up to a tenth of this limit.
 kafka.compat.metrics.dialect string jmx-exporter low read-only works one-of:jmx-exporter,confluent # Naming scheme of metrics: jmx-exporter (used by Strimzi and Grafana) or confluent (used by jmx-monitoring-stacks).
@@ -67,7 +67,7 @@ kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works # 
 kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the web console can change topics, groups and settings. false: the web console is read-only.
 kafka.compat.schema.registry.url string null medium read-only works # URL of the schema registry that the web console uses to decode records, such as http://127.0.0.1:8081. Unset: no registry is used.
 kafka.compat.schema.registry.basic.auth.user.info password null medium read-only works # User name and password for the schema registry, as USER:PASSWORD. Unset: requests are not authenticated.
-kafka.compat.log.level string null medium read-only works log-levels # Log level of all loggers, or of individual loggers, such as INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
+kafka.compat.log.level string null medium read-only works log-levels # Log levels of the root logger and of other loggers, such as INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
 kafka.compat.log.format string text medium read-only works one-of:text,json # Format of log lines: text or json.
 kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...] # Duration in milliseconds above which a request is logged as slow. -1: no requests are logged.
 kafka.compat.sasl.jaas.file string null medium read-only works # JAAS file whose KafkaServer section applies to listeners without a sasl.jaas.config. Unset: no file is read.

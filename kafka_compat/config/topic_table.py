@@ -31,8 +31,8 @@ message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppen
 message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds, used instead of message.timestamp.before.max.ms or message.timestamp.after.max.ms if that setting has no limit.
 message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; records with earlier timestamps are rejected. The default is no limit.
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
-leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas that are throttled when they are leaders, at leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
-follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas that are throttled when they are followers, at follower.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
+leader.replication.throttled.replicas list "" medium works throttled-replicas # Leader replicas that are throttled to leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
+follower.replication.throttled.replicas list "" medium works throttled-replicas # Follower replicas that are throttled to follower.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
 message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: these consumers receive UNSUPPORTED_VERSION.
 remote.storage.enable boolean false medium stored
 local.retention.ms long -2 medium stored [-2,...]

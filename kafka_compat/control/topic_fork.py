@@ -192,7 +192,7 @@ class _Fork:
 
 
 def _flushed(services: Services, error: Exception | None) -> None:
-    # Ignore an error, because the log directory has already reported it.
+    # Ignore the error, because the log directory has already reported it.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
 

@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Use the same base sequence for commits as Kafka's brokers, because Kafka's tools show it.
+            # Use the same base sequence for offset commits as Kafka, because Kafka's tools print it.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )

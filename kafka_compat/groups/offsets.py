@@ -55,7 +55,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # Loading may replay a newer record before an older record whose key has a different version.
+            # Ignore older records: loading may replay them later if their keys have a different version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(

@@ -60,7 +60,7 @@ class ZooKeeperOffsets:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         except (MetadataStoreError, ValueError) as error:
             log.warning(
-                "Could not read an offset in ZooKeeper (group %r, %s-%d): %r", group, topic, partition, error
+                "Could not get an offset from ZooKeeper (group %r, %s-%d): %r", group, topic, partition, error
             )
             return NO_OFFSET, ErrorCode.UNKNOWN_SERVER_ERROR
         if offset is None:

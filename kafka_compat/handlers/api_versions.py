@@ -54,7 +54,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
-            # Hide the feature from older clients, which cannot parse a minimum version of 0.
+            # Hide transaction.version from older clients, which cannot parse a minimum version of 0.
             response.supported_features = [
                 SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
             ]

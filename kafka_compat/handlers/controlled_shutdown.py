@@ -33,7 +33,7 @@ async def controlled_shutdown(
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     error = ErrorCode(reply.error)
     if error == ErrorCode.BROKER_NOT_AVAILABLE and request.broker_epoch != _NO_EPOCH:
-        # Kafka throws an exception here, when it looks up the broker's epoch. Return the same error code.
+        # Return the same error as Kafka, whose lookup of an unknown broker's epoch throws an exception.
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
         error_code=error,

@@ -73,7 +73,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
-        # Create several topics concurrently, because a cluster's controller handles them together.
+        # Create several topics concurrently: a cluster's controller then processes them as one batch.
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()

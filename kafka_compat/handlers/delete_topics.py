@@ -52,7 +52,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             if resolved is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
-            # Always make both checks, because the audit log must contain both.
+            # Always check both DESCRIBE and DELETE, because the audit log must contain both decisions.
             is_hidden, is_denied = resolved in hidden, resolved in denied
             if is_hidden and name is None:
                 result.name = None
@@ -82,7 +82,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
 
     response = DeleteTopicsResponse()
     for first in range(0, len(wanted), TOPICS_AT_ONCE):
-        # Delete several topics concurrently, because a cluster's controller handles them together.
+        # Delete several topics concurrently: a cluster's controller then processes them as one batch.
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()

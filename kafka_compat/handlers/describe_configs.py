@@ -32,7 +32,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
     turn = await ctx.long_work.begin()
     unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
     if unknown is not None:
-        # Reject the whole request, as Kafka does.
+        # As in Kafka, an unknown resource type fails the whole request.
         for some in batched(request.resources):
             response.results += [_refused(item, unknown) for item in some]
             await turn.pause_if_due()

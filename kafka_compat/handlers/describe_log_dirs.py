@@ -34,7 +34,7 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> S
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    # Iterate over a copy: logs may be created and deleted between two steps.
+    # Iterate over a copy: while this generator is suspended, logs may be created and deleted.
     for (topic, partition), log in list(log_dirs.logs.items()):
         yield None
         if wanted is None or (topic, partition) in wanted:

@@ -153,7 +153,7 @@ def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_co
         while newest and starts[newest - 1][1] > wanted.timestamp:
             newest -= 1
     if wanted.max_num_offsets < 0:
-        # Apache Kafka returns this error, because it tries to create an array of negative size.
+        # Return the same error as Kafka, which tries to create an array of this negative size.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     offsets = sorted((offset for offset, _ in starts[:newest][::-1][: wanted.max_num_offsets]), reverse=True)
     end = partition.high_watermark

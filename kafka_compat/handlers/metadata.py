@@ -125,7 +125,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # Create none of the topics, as in CreateTopics.
+        # Above the limit, create none of the topics, as in CreateTopics.
         log.warning(
             "Did not create topics for %s (topics: %d, partitions: %d): the limit per request is %d "
             "partitions",

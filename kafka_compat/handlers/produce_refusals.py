@@ -73,7 +73,7 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
     """Return the response for a batch whose transaction could not be verified."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Return NOT_ENOUGH_REPLICAS: clients that do not support verification retry after it.
+        # Return NOT_ENOUGH_REPLICAS, because old clients retry only after errors that they know.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"

@@ -142,7 +142,7 @@ def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCo
     for (topic, partition), error in errors.items():
         yield None
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
-            # Clients that use these versions crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
+            # Replace the error, because clients that use these versions crash on it (KAFKA-7296).
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         topics.setdefault(topic, TxnOffsetCommitResponseTopic(name=topic)).partitions.append(
             TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error)

@@ -90,7 +90,7 @@ class ConfigManager:
         try:
             self._config.set_dynamic(default, broker)
         except ConfigError as error:
-            log.error("Ignored invalid dynamic broker settings: %s", error)
+            log.error("Ignored invalid dynamic broker settings: %s. Set them again", error)
 
     async def reload(self) -> None:
         """Reload the dynamic broker settings that a different broker changed, and publish the change."""
@@ -314,7 +314,7 @@ class ConfigManager:
                     key.parse(value)
                 usable[name] = value
             except ConfigError as error:
-                log.error("Ignored an invalid stored setting of %s: %s", whom, error)
+                log.error("Ignored an invalid dynamic setting of %s: %s. Set it again", whom, error)
         return usable
 
     async def _stored(self, entity_type: str, entity: str) -> dict[str, str]:

@@ -262,9 +262,9 @@ class Server:
                 continue
             quiet_s = now_s - connection.active_s
             if connection.frame_is_late(now_s, deadline_s):
-                log.info("Closed the connection from %s: a request was incomplete", connection.peer_host)
+                log.info("Closed the connection from %s: a request arrived too slowly", connection.peer_host)
                 self.note_refusal(
-                    connection.peer_host, "a request was incomplete (kafka.compat.frame.timeout.ms)"
+                    connection.peer_host, "a request arrived too slowly (kafka.compat.frame.timeout.ms)"
                 )
                 connection.abort()
             elif memory_is_short and connection.holds_up(now_s, STALLED_S):

@@ -85,7 +85,7 @@ class TlsSocket:
                 return count
         if self._ended:
             return 0
-        # Read at most len(room) bytes, or 4,096 if that is more: the remaining bytes wait in the kernel.
+        # Read at most len(room) bytes, or 4,096 if that is more. More bytes stay in the socket's buffer.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -139,7 +139,7 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # Bytes received before the end are returned first. The caller must read again to see the end.
+        # Decrypted bytes are returned before the end of the stream, so the caller must read again.
         self.has_more = True
 
     def send(self, data: bytes | bytearray | memoryview) -> int:

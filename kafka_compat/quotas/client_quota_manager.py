@@ -123,7 +123,7 @@ class Enforcement:
     def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
-            # The request is None if it could not be decoded, or if the stages were added during its decoding.
+            # The request is None if it is invalid, or if the first quota was set while it was being decoded.
             return 0
         if key is ApiKey.PRODUCE:
             client = _client(ctx)

@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # Break a reference cycle through the traceback of the exception.
+        self._fetching = None  # Break a reference cycle: the traceback of its error refers to this object.
         await self._disconnect()
 
     async def _run(self) -> None:

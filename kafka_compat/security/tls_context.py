@@ -223,7 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # In TLS 1.3, the server verifies the client's certificate only after the client has finished.
+                # In TLS 1.3, the client finishes before the server verifies the client's certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass

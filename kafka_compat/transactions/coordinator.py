@@ -125,7 +125,7 @@ class MarkerDelivery:
             # The topic was deleted, together with the transaction's records.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Yield the core again, because the client's first thread has woken another thread.
+            # Yield again: the client thread that got the response may have woken another client thread.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -204,7 +204,7 @@ class TransactionCoordinator:
         """Load a shard that this broker now leads, and complete its prepared transactions. A long log is read
         in steps. Until all of it has been read, requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
-        # Delay loading: at startup, the shard gets its leader before the partitions that need markers do.
+        # Delay loading: at startup, partitions that need markers may get their leaders after the shard.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:

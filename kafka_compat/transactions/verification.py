@@ -119,7 +119,7 @@ class Verifications:
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
         unknown = [item for item in asked if not self.is_open(item, identity)]
-        # With `adds` (KIP-890), ending a transaction increments the epoch, so its marker has the next one.
+        # With `adds` (KIP-890), ending a transaction increments the epoch before the marker is written.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
         verification = Verification(
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
@@ -226,7 +226,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # A different leader may have written the marker. The client retries and is verified again.
+            # A different leader may have written the marker. The client's retry is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -191,7 +191,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # Start over. The first partitions may then be examined twice within a second.
+            # Start over, although the first partitions may be examined twice within a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("a segment roll", lambda partition: partition.log.roll_if_due(now_ms), some)

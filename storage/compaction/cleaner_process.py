@@ -34,7 +34,7 @@ class Throttle:
 
     def __call__(self, size_bytes: int) -> None:
         now = time.monotonic()
-        # Carry over at most STEP_S of unused capacity.
+        # Carry over the unused capacity of at most STEP_S seconds.
         self._due = max(self._due, now - self.STEP_S) + size_bytes / self._bytes_per_s
         if self._due > now + self.STEP_S:
             time.sleep(self._due - now)

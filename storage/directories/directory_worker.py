@@ -97,7 +97,7 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while self._tokens.get():
-            # An urgent job that ran during another job leaves a token without a job.
+            # There may be no job for this token: urgent jobs can run during another job.
             if not self._run_urgent() and self._jobs:
                 self._do(*self._jobs.popleft())
         while self._run_urgent() or self._jobs:

@@ -659,7 +659,7 @@ class Log:
             try:
                 self._complete()
             except OSError as error:
-                # Ignore the error if the move of this copy was canceled, because the log is then abandoned.
+                # Ignore the error if the log was abandoned, because the move of this copy has been canceled.
                 if not self.closed:
                     raise self.disk.fail(error, f"close of {self.name}") from error
         self.abandon()

@@ -210,7 +210,7 @@ class ProducerState:
             entry = ProducerEntry(header.producer_id)
             self._add(entry)
         if header.attributes & CONTROL_FLAG:
-            # The cleaner may have emptied a control batch; its transaction is then no longer in the log.
+            # If the cleaner has emptied a control batch, the log no longer contains its transaction.
             marker = read_marker(batch) if header.record_count else None
             return None if marker is None else self._end_transaction(entry, header, base_offset, marker)
         if header.producer_epoch != entry.producer_epoch:

@@ -79,7 +79,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
-            # Repeat the checks of `_check_intact` here, because a call slows down scans of small batches.
+            # Inline `_check_intact`, because calling it for every batch slows down scans of small batches.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE

@@ -13,7 +13,7 @@ from tests.support import campaign
 from tests.support.servers import PROJECT
 
 
-def test_a_ratio_is_calculated_within_each_pair() -> None:
+def test_a_ratio_is_calculated_within_each_pair_of_runs() -> None:
     pairs = Pairs()
     for ours, genuine in ((200.0, 100.0), (90.0, 30.0), (10.0, 10.0)):
         pairs.add({"throughput": ours}, {"throughput": genuine})

@@ -259,7 +259,7 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "stores.SetData(path, model.encode_token(wanted), known.version)",
         "stores.SetData(path, model.encode_token(wanted))",
-        TOKENS + "test_token_store.py::test_a_broker_with_pending_notices_decides_according_to_the_store",
+        TOKENS + "test_token_store.py::test_a_broker_with_unread_notifications_uses_the_token_in_the_store",
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",

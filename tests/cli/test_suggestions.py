@@ -38,7 +38,7 @@ def test_the_help_lists_kafkas_own_commands() -> None:
 
 def test_the_help_for_processes_says_which_http_ports_are_used() -> None:
     told = " ".join(run_kafka_compat("serve", "--help").stdout.split())
-    assert "consecutive HTTP ports starting at its port" in told
+    assert "HTTP ports are consecutive, starting at the port of that listener" in told
 
 
 def test_misspelled_settings_from_any_source_get_a_suggestion(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_assignment_fails_if_only_some_brokers_have_racks() -> None:
     assert replicas_for(config, brokers("a", "b", None), -1, -1, {0: (1, 3)}) == {0: (1, 3)}
 
 
-def test_assignment_of_new_partitions_continues_after_the_existing_ones() -> None:
+def test_assignment_of_new_partitions_continues_after_the_existing_partitions() -> None:
     present = [(2, 3), (3, 1), (1, 2)]
     assert added_replicas(present, 5, None, brokers(None, None, None)) == {3: (2, 3), 4: (3, 1)}
 

@@ -116,7 +116,7 @@ async def test_responses_and_failures_are_delivered_to_the_callback() -> None:
     assert handed.empty()
 
 
-async def test_a_large_response_stays_valid_after_the_next_one_arrives() -> None:
+async def test_a_large_response_stays_valid_after_the_next_response_arrives() -> None:
     """The records of a response are views of the received frame."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -57,7 +57,9 @@ async def test_a_controller_enables_features_that_an_older_controller_disabled(
     await session.close()
 
 
-async def test_a_broker_without_a_finalized_feature_does_not_register(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_that_does_not_support_a_finalized_feature_does_not_start(
+    cluster: EmbeddedCluster,
+) -> None:
     session = cluster.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({"metadata.version": 21}))
     with pytest.raises(StartupError, match=r"metadata\.version at level 21"):

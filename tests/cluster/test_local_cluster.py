@@ -25,7 +25,7 @@ def test_each_broker_has_its_own_port_and_directory() -> None:
     assert settings["log.dirs"] == "/data/broker-3"
 
 
-def test_internal_topics_of_two_brokers_have_two_replicas() -> None:
+def test_internal_topics_of_a_two_broker_cluster_have_two_replicas() -> None:
     settings = broker_settings(BrokerConfig.from_properties({}), 1, 2)
     assert settings["offsets.topic.replication.factor"] == "2"
 

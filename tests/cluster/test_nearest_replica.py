@@ -262,7 +262,7 @@ def test_the_java_client_reads_from_the_follower_in_its_rack(ours: ThreeBrokers,
     assert sessions[:2] == [str(LEADER), str(FOLLOWER)], done.stdout
 
 
-def test_leader_and_follower_respond_as_recorded_from_kafka(ours: ThreeBrokers) -> None:
+def test_leaders_and_followers_return_the_responses_recorded_from_kafka(ours: ThreeBrokers) -> None:
     seen = Trial(ours).play()
     assert seen == SEEN, difference(seen)
 

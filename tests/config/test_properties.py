@@ -41,7 +41,7 @@ def test_a_file_that_could_be_utf_8_is_read_in_both_encodings() -> None:
     assert found == {"a": ("Ã¼", 2, "ü"), "b": ("ü", 3, None), "Ã¼": ("1", 4, None)}
 
 
-def test_a_broken_unicode_escape_is_reported_with_its_line() -> None:
+def test_an_invalid_unicode_escape_is_reported_with_its_line() -> None:
     with pytest.raises(ValueError, match="line 2"):
         parse_properties(b"a=1\nb=\\u12g4\n")
 

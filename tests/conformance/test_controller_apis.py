@@ -7,7 +7,7 @@ from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
 
 
-def test_requests_for_unneeded_elections_get_kafkas_errors(pair: Pair) -> None:
+def test_requests_for_unnecessary_elections_get_kafkas_errors(pair: Pair) -> None:
     topic = pair.topic(2)
     partitions = [{"topic": topic, "partitions": [0, 1, 9]}, {"topic": pair.name(), "partitions": [0]}]
     for election_type in (0, 1):

@@ -61,7 +61,7 @@ def await_code(pair: Pair, topic: str, version: int, code: int) -> None:
 # Old clients
 
 
-def test_zstd_records_are_not_sent_to_clients_without_zstd(pair: Pair) -> None:
+def test_zstd_records_are_not_sent_to_clients_that_do_not_support_zstd(pair: Pair) -> None:
     packed = pair.topic(configs={"compression.type": "zstd"})
     plain = pair.topic()
     fill(pair, packed, batch(3, compression=CompressionType.ZSTD))

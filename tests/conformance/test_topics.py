@@ -93,7 +93,7 @@ def test_topics_are_created_in_every_version(pair: Pair) -> None:
         assert again["topics"][0]["error_code"] == 36
 
 
-def test_topics_are_created_with_defaults_and_assignments(pair: Pair) -> None:
+def test_topics_are_created_with_default_or_explicit_assignments(pair: Pair) -> None:
     for version in pair.versions(ApiKey.CREATE_TOPICS):
         pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (version,))
     pair.same(

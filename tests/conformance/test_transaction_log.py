@@ -169,15 +169,15 @@ def clients_before_4(pair: Pair) -> None:
     same_log(slow)
 
 
-def test_pre_kafka_4_clients_write_the_same_records_to_the_transaction_log(pair: Pair) -> None:
+def test_pre_kafka_4_clients_cause_the_same_transaction_log_records_as_on_kafka(pair: Pair) -> None:
     clients_before_4(pair)
 
 
-def test_pre_kafka_4_clients_write_the_same_records_under_version_2(pair_2: Pair) -> None:
+def test_pre_kafka_4_clients_cause_the_same_transaction_log_records_under_version_2(pair_2: Pair) -> None:
     clients_before_4(pair_2)
 
 
-def test_version_2_writes_the_same_records_to_the_transaction_log(pair_2: Pair) -> None:
+def test_version_2_writes_the_same_transaction_log_records_as_kafka(pair_2: Pair) -> None:
     one, slow, empty = (Transactional(pair_2) for _ in range(3))
     topic = pair_2.topic(2)
     slow.init(timeout_ms=1000)
@@ -237,7 +237,7 @@ def decoded(key: ApiKey, version: int, answer: bytes) -> Plain:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_exhausting_the_epochs_writes_the_same_records_in_version_2(pair_2: Pair) -> None:
+def test_exhausting_the_epochs_in_version_2_writes_the_same_records_as_kafka(pair_2: Pair) -> None:
     topic = pair_2.topic(2)
     for committed in (True, False):
         one = at_last_epoch(pair_2)
@@ -285,7 +285,7 @@ def test_an_abort_uses_the_last_epoch_in_version_2(pair_2: Pair, request: pytest
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_exhausting_the_epochs_of_pre_kafka_4_clients_writes_the_same_records(pair: Pair) -> None:
+def test_exhausting_the_epochs_of_pre_kafka_4_clients_writes_the_same_records_as_kafka(pair: Pair) -> None:
     topic = pair.topic(2)
     one = at_last_epoch(pair)
     one.add(topic, [0])

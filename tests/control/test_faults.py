@@ -78,7 +78,7 @@ def test_a_delay_affects_only_one_client(broker: KafkaBroker) -> None:
         assert bystander.worst_ms < 100
 
 
-def test_responses_behind_a_delayed_one_keep_their_order(broker: KafkaBroker) -> None:
+def test_responses_behind_a_delayed_response_keep_their_order(broker: KafkaBroker) -> None:
     broker.control.fault(api="Metadata", delay_ms=300, count=1)
     connection = Connection(broker.bootstrap_servers)
     connection.begin(ApiKey.METADATA, 9, {"topics": []})

@@ -77,7 +77,7 @@ def test_deleted_and_compacted_topics_are_restored(broker: KafkaBroker) -> None:
     assert len(held(broker, "t")) == 10
 
 
-def test_an_open_transaction_is_restored_as_open(broker: KafkaBroker) -> None:
+def test_an_open_transaction_is_still_open_after_a_restore(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)

@@ -65,7 +65,7 @@ def test_a_value_is_decoded_in_the_requested_format(content: bytes, asked: str, 
         (b"abc", "schema", "text", "as values of a schema registry do"),
     ],
 )
-def test_a_format_that_does_not_match_is_reported_with_the_reason(
+def test_a_format_that_does_not_match_the_value_is_reported_with_the_reason(
     content: bytes, asked: str, form: str, reason: str
 ) -> None:
     found = decoded(content, asked, {})

@@ -46,7 +46,7 @@ WHY_STORED: Mapping[str, str] = {
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
-    "compression.": "Batches that the broker recompresses use the codec's default level.",
+    "compression.": "Not supported: the broker always compresses at the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
     "offsets.commit.required.acks": "Offset commits always wait for all in-sync replicas.",
     "create.topic.policy": "The broker does not load Java classes.",

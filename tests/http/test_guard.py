@@ -74,7 +74,7 @@ def test_loopback_addresses_are_recognized() -> None:
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "https://example.com"},
     ],
 )
-def test_browser_paths_reject_requests_from_other_sites(guard: Guard, headers: dict[str, str]) -> None:
+def test_paths_for_browsers_reject_requests_from_other_sites(guard: Guard, headers: dict[str, str]) -> None:
     given = {"Host": "127.0.0.1:8080", **headers}
     refusal = guard.refusal(given, for_anybody=True, for_browsers=True, has_session=True)
     assert refusal is not None and refusal.status == 403
@@ -100,6 +100,6 @@ def test_requests_from_the_web_console_itself_are_allowed(headers: dict[str, str
     assert elsewhere is not None and elsewhere.status == 401
 
 
-def test_a_rebound_host_name_is_rejected() -> None:
+def test_a_host_name_that_dns_rebinding_would_use_is_rejected() -> None:
     refusal = OPEN.refusal({"Host": "rebound.example", "Origin": "http://rebound.example"}, for_browsers=True)
     assert refusal is not None and refusal.status == 403

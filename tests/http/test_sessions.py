@@ -40,7 +40,7 @@ def test_the_least_recently_used_session_is_evicted() -> None:
     assert sessions.use(first) and all(map(sessions.use, more))
 
 
-def test_an_ended_session_is_invalid() -> None:
+def test_a_session_is_invalid_after_logout() -> None:
     sessions = Sessions(Clock())
     session = sessions.open()
     sessions.end(session)

@@ -82,7 +82,9 @@ def test_broker_id_and_cluster_id_are_read_from_the_directory(
     assert found.cluster_id == genuine_folders.contents.cluster_id
 
 
-def test_new_records_are_appended_after_the_existing_ones(opened: KafkaCompatBroker, found: Contents) -> None:
+def test_new_records_are_appended_after_the_existing_records(
+    opened: KafkaCompatBroker, found: Contents
+) -> None:
     places = list(found.records)
     producer = dataset.new_producer(opened.address, {"enable.idempotence": True})
     for topic, partition in places:

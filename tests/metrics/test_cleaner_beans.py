@@ -147,7 +147,7 @@ def test_cleaned_bytes_and_segments_are_counted() -> None:
     assert (cleaning.utilization, cleaning.took_ms) == (0.25, 3_000)
 
 
-def test_each_search_for_dirty_logs_replaces_the_previous_values() -> None:
+def test_each_search_for_dirty_logs_replaces_the_previous_metrics() -> None:
     stats = CleanerStats()
     stats.look_begins(1)
     for dirty_bytes, overdue_ms in ((100, 0), (300, 7_000), (200, 9_000)):

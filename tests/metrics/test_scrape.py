@@ -156,7 +156,7 @@ def test_scraping_requires_the_token(tmp_path: Path) -> None:
         max_size=20,
     )
 )
-def test_labels_with_any_content_are_parsed_back_unchanged(values: dict[str, float]) -> None:
+def test_labels_with_any_content_are_unchanged_after_parsing(values: dict[str, float]) -> None:
     samples = [(Labels.of({"group": label, "partition": "0"}), value) for label, value in values.items()]
     text = result_of(next_piece(text_of([Family("kafka_x", GAUGE, "Some help", samples)]))).decode()
     expected = {

@@ -156,7 +156,7 @@ def test_lag_is_correct_after_markers_and_deleted_records(cluster: FaultCluster)
     expect([(6, 50), (4, 40), (3, 40), (2, 30), (1, 30)])
 
 
-def test_the_lag_of_partitions_whose_leader_does_not_respond_is_omitted(cluster: FaultCluster) -> None:
+def test_the_lag_of_partitions_with_an_unresponsive_leader_is_omitted(cluster: FaultCluster) -> None:
     filled(cluster, "silent")
     committed = groups(cluster, "silent")
     leaders = {number: state.leader for number, state in cluster.states("silent").items()}

@@ -88,7 +88,7 @@ def _check(cluster: MixedCluster, load: Load) -> None:
     assert not unequal
 
 
-def test_killing_either_kind_of_broker_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
+def test_killing_our_and_apache_kafkas_brokers_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
     kinds = {1: OURS, 2: GENUINE, 3: GENUINE}
     with (
         MixedCluster(tmp_path, kinds, session_timeout_ms=3000) as cluster,
@@ -107,7 +107,9 @@ def test_killing_either_kind_of_broker_does_not_lose_acknowledged_records(tmp_pa
 
 @pytest.mark.skipif(not campaign.enabled(), reason="takes a quarter of an hour: with --campaign")
 @pytest.mark.parametrize("copier", ["java-3.9.1", "librdkafka"])
-def test_genuine_brokers_can_be_replaced_one_by_one_with_ours_and_back(tmp_path: Path, copier: str) -> None:
+def test_apache_kafka_brokers_can_be_replaced_one_by_one_with_ours_and_back(
+    tmp_path: Path, copier: str
+) -> None:
     with (
         MixedCluster(tmp_path, dict.fromkeys(BROKER_IDS, GENUINE)) as cluster,
         running(

@@ -56,7 +56,7 @@ def test_killing_brokers_and_zookeeper_does_not_lose_acknowledged_records(
 
 
 @CAMPAIGN
-def test_killing_both_kinds_of_controllers_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
+def test_killing_our_and_apache_kafkas_controllers_does_not_lose_acknowledged_records(tmp_path: Path) -> None:
     with _cluster(tmp_path, {1: OURS, 2: GENUINE, 3: GENUINE}) as cluster:
         cluster.create_topic(TOPIC, 3)
         sent = 0

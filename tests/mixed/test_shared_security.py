@@ -260,7 +260,7 @@ def _cluster(directory: Path) -> MixedCluster:
     )
 
 
-def test_changes_on_either_kind_of_broker_apply_on_all_brokers(tmp_path: Path) -> None:
+def test_changes_on_our_and_apache_kafkas_brokers_apply_on_all_brokers(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind, other in ((GENUINE, OURS), (OURS, GENUINE)):

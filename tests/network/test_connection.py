@@ -52,7 +52,7 @@ async def test_a_late_response_delays_later_responses_but_not_their_processing()
         writer.close()
 
 
-async def test_a_response_queued_behind_another_is_sent_without_waiting_for_an_acknowledgement() -> None:
+async def test_a_response_behind_another_response_is_sent_without_waiting_for_an_acknowledgement() -> None:
     """It must not wait for the client's TCP acknowledgement of the first response, which an idle client
     delays by 40 ms.
     """
@@ -177,7 +177,7 @@ async def test_requests_stay_intact_while_later_requests_reuse_the_buffer() -> N
         await asyncio.gather(*(client(port, number) for number in range(20)))
 
 
-async def test_responses_waiting_for_an_earlier_one_count_as_pending_bytes() -> None:
+async def test_bytes_of_responses_waiting_for_an_earlier_response_count_as_pending() -> None:
     """Responses queued behind an earlier one use memory, so no more requests are served."""
     served = 0
     parked: list[tuple[Connection, Slot]] = []

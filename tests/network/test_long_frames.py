@@ -206,7 +206,7 @@ async def test_a_long_request_does_not_delay_other_clients(
         assert codec.decode(response_class(key), version, answer, body) == response
 
 
-async def test_requests_behind_a_long_one_keep_their_order() -> None:
+async def test_requests_behind_a_long_request_keep_their_order() -> None:
     key, version, request, response = fetch(ELEMENTS_ON_LOOP_MAX + 1)
     order: list[ApiKey] = []
 

@@ -74,7 +74,7 @@ async def test_a_disconnection_during_a_mute_is_detected_immediately() -> None:
         await until(lambda: not server.connections)
 
 
-async def test_a_large_request_waits_in_the_kernel_while_its_connection_is_muted() -> None:
+async def test_a_large_request_waits_in_the_sockets_buffer_while_its_connection_is_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):

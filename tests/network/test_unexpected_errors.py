@@ -84,7 +84,7 @@ async def test_an_error_for_one_topic_does_not_affect_other_topics(
         assert [item["error_code"] for item in answer["topics"]] == [ErrorCode.UNKNOWN_SERVER_ERROR, 0]
 
 
-async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path) -> None:
+async def test_an_invalid_stored_setting_causes_an_error_only_for_its_resource(tmp_path: Path) -> None:
     """Internal errors are not reported to clients, as in Apache Kafka."""
     async with serving(tmp_path) as (broker, connection):
         payload = znodes.encode_config({"retention.ms": "for ever"})

@@ -115,7 +115,7 @@ def test_metrics_are_pushed_with_headers_even_without_an_http_listener(receiver:
     assert headers["Content-Type"] == "application/x-protobuf"
 
 
-def test_brokers_in_one_process_are_pushed_as_one_instance(receiver: Receiver) -> None:
+def test_metrics_of_brokers_in_one_process_are_pushed_as_one_instance(receiver: Receiver) -> None:
     with KafkaCluster(2, _told_at(receiver)) as cluster:
         cluster_id = _cluster_id(cluster.bootstrap_servers)
         pushed = receiver.next_push()
@@ -124,7 +124,9 @@ def test_brokers_in_one_process_are_pushed_as_one_instance(receiver: Receiver) -
     assert pushed.samples["kafka_brokers", frozenset()] == 2
 
 
-def test_each_process_is_pushed_as_an_instance(receiver: Receiver, tmp_path: Path) -> None:
+def test_metrics_of_each_process_are_pushed_as_a_separate_instance(
+    receiver: Receiver, tmp_path: Path
+) -> None:
     with Command(tmp_path, 2, _told_at(receiver)):
         receiver.wait(
             "pushes of both brokers",

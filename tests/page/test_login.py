@@ -82,7 +82,7 @@ def test_the_login_redirects_only_to_the_web_console(site: Site, back: str) -> N
     assert answer.headers["Location"] == "/ui/overview"
 
 
-def test_an_ended_session_is_rejected(site: Site) -> None:
+def test_a_session_is_rejected_after_logout(site: Site) -> None:
     browser = logged_in(site)
     assert browser.post_form("logout", {}).status == 403
     token = browser.get("topics").form_token()

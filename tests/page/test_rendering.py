@@ -11,7 +11,7 @@ from kafka_compat.page.rendering import Templates
 TEMPLATES = Templates()
 
 
-def test_each_rendering_step_contains_at_most_one_row() -> None:
+def test_each_rendering_step_produces_at_most_one_row() -> None:
     environment = TEMPLATES.environment
     loader = environment.loader
     assert loader is not None

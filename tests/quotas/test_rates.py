@@ -163,7 +163,7 @@ def test_the_most_specific_quota_applies(
 
 
 @given(st.lists(st.tuples(steps_ms, st.integers(0, 1000)), min_size=1), st.integers(0, 30_000))
-def test_an_idle_rate_is_equivalent_to_a_new_one(recorded: list[tuple[int, int]], later_ms: int) -> None:
+def test_an_idle_rate_is_equivalent_to_a_new_rate(recorded: list[tuple[int, int]], later_ms: int) -> None:
     windows = Windows(11, 1000)
     used, now_ms = SampledRate(windows), 0
     for step_ms, value in recorded:
@@ -180,7 +180,7 @@ def test_an_idle_rate_is_equivalent_to_a_new_one(recorded: list[tuple[int, int]]
         assert later_ms < 11_000
 
 
-def test_a_full_token_bucket_is_equivalent_to_a_new_one() -> None:
+def test_a_full_token_bucket_is_equivalent_to_a_new_token_bucket() -> None:
     bucket = TokenBucket(Windows(11, 1000))
     assert bucket.is_idle(5.0, 0)
     bucket.record(60, 5.0, 1_000)

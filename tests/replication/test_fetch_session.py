@@ -139,7 +139,7 @@ def test_a_request_that_removes_all_partitions_is_served_and_closes_its_session(
     assert sent(last, last.targets[0], -1, -1), "a full response contains all partitions"
 
 
-def test_a_later_request_of_a_session_invalidates_the_earlier_one() -> None:
+def test_a_later_request_in_a_session_invalidates_the_earlier_request() -> None:
     cache = FetchSessionCache(10, 1000)
     session_id = opened(cache, target("a"))
     first = ask(cache, session_id, 1)

@@ -36,7 +36,7 @@ async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
     await cluster.stop()
 
 
-async def test_an_idle_partition_stays_in_sync_alongside_a_busy_one(cluster: EmbeddedCluster) -> None:
+async def test_an_idle_partition_stays_in_sync_alongside_a_busy_partition(cluster: EmbeddedCluster) -> None:
     assert await cluster.produce(LEADER, "quiet", b"0") == ErrorCode.NONE
     partition = cluster.brokers[LEADER].replicas.get("quiet", 0)
     assert partition is not None

@@ -157,7 +157,7 @@ def _all_offsets(broker: KafkaCompatBroker, offset: int) -> list[int]:
 
 @pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "one and a half batches"])
 @pytest.mark.parametrize("number", [0, 2], ids=["old", "active"])
-def test_a_truncated_log_file_fails_its_partition_and_is_recovered_at_the_next_startup(
+def test_fetches_from_a_truncated_log_file_fail_until_it_is_recovered_at_the_next_startup(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kept: int
 ) -> None:
     bystander = Bystander(broker.address, "bystander")
@@ -203,7 +203,7 @@ def test_a_missing_log_file_affects_only_its_own_records(
         assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
 
 
-def test_a_log_file_removed_before_it_was_opened_fails_its_partition(
+def test_fetches_from_a_log_file_that_was_removed_before_it_was_opened_fail(
     broker: KafkaCompatBroker, logs: list[Path]
 ) -> None:
     assert broker.process.stop() == 0
@@ -224,7 +224,9 @@ def test_a_log_file_removed_before_it_was_opened_fails_its_partition(
     assert "went offline" not in broker.log.read_text()
 
 
-def test_a_damaged_transaction_index_immediately_fails_only_its_partition(broker: KafkaCompatBroker) -> None:
+def test_a_damaged_transaction_index_immediately_affects_only_its_partition(
+    broker: KafkaCompatBroker,
+) -> None:
     with Connection(broker.address) as connection:
         for topic in ("damaged", "bystander"):
             create_topic(connection, topic)

@@ -140,7 +140,7 @@ def test_the_diagnosis_stops_at_the_first_failed_step(
         ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT (SASL_PLAINTEXT if the listener requires a login)"),
     ],
 )
-def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
+def test_a_sasl_protocol_is_suggested_to_a_client_without_credentials(
     ours: Secured, tmp_path: Path, trusting: dict[str, str], listener: str, protocol: str, advised: str
 ) -> None:
     settings = {"bootstrap.servers": ours.addresses[listener], **trusting, "security.protocol": protocol}
@@ -148,7 +148,7 @@ def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
     assert advised in findings[-1]["remedy"]
 
 
-def test_the_suggested_protocol_keeps_sasl_for_a_client_with_a_login(
+def test_the_suggested_protocol_keeps_sasl_for_a_client_with_credentials(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     everything = {

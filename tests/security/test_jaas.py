@@ -52,7 +52,7 @@ def test_invalid_entries_are_rejected_without_showing_secrets(text: str) -> None
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,10}", fullmatch=True), st.text()))
-def test_quoted_values_are_parsed_back_unchanged(options: dict[str, str]) -> None:
+def test_quoted_values_are_unchanged_after_parsing(options: dict[str, str]) -> None:
     def quoted(value: str) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'

@@ -232,7 +232,7 @@ def test_a_broker_that_zookeeper_rejects_after_startup_logs_the_rejection_and_re
         users[USER] = "another"
         server.restart(kill=True)
         wait_until(
-            lambda: "Could not register the broker again: LoginFailed(" in _log(broker),
+            lambda: "Could not re-register the broker: LoginFailed(" in _log(broker),
             60,
             "the rejected login is logged",
         )

@@ -86,7 +86,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     assert "Client has no closing brace" in refusal({JAAS_FILE: str(file)})
 
 
-def test_credentials_with_a_disabled_login_are_rejected(tmp_path: Path) -> None:
+def test_credentials_are_rejected_if_the_login_is_disabled(tmp_path: Path) -> None:
     """As in Kafka, a configured but disabled login aborts startup."""
     file = jaas_file(tmp_path / "jaas.conf", "kafka", "secret")
     assert JAAS_ENABLE in refusal({JAAS_FILE: str(file), JAAS_ENABLE: "false"})
@@ -100,7 +100,7 @@ def test_protected_nodes_need_an_authenticated_owner() -> None:
 
 
 @given(st.text(alphabet="ab{}\"'\\;/* \nü", max_size=8), st.text(max_size=8), st.text(max_size=8))
-def test_quoted_values_of_a_section_are_parsed_back_unchanged(
+def test_quoted_values_of_a_section_are_unchanged_after_parsing(
     username: str, password: str, other: str
 ) -> None:
     text = f"Other {{ {login(other, other)} }};\nClient {{ {login(username, password)} }};"

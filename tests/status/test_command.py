@@ -61,7 +61,7 @@ def test_the_status_shows_topics_groups_and_lag(request: pytest.FixtureRequest, 
     assert log_dir["replica_bytes"] >= told["disk_bytes"]
 
 
-def test_a_group_that_uses_the_new_protocol_is_shown(genuine_41: Any) -> None:
+def test_a_group_that_uses_the_consumer_protocol_is_shown(genuine_41: Any) -> None:
     from confluent_kafka import Consumer
 
     topic = f"status-{uuid.uuid4()}"

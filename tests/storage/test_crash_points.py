@@ -243,7 +243,7 @@ def test_deleted_records_never_return() -> None:
     assert steps >= 10
 
 
-def test_a_log_is_not_created_while_one_with_the_same_name_is_being_deleted() -> None:
+def test_a_log_is_not_created_while_another_log_with_the_same_name_is_being_deleted() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()

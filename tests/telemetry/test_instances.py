@@ -52,7 +52,7 @@ def _push(
     return error
 
 
-def test_each_client_without_an_instance_id_gets_a_new_one(instances: ClientInstances) -> None:
+def test_each_client_without_an_instance_id_gets_a_new_instance_id(instances: ClientInstances) -> None:
     first, found = instances.ask(NOBODY, CLIENT, 0)
     assert first == ID and isinstance(found, ClientInstance)
     assert found.wanted.metrics == ("*",) and found.wanted.interval_ms == INTERVAL_MS

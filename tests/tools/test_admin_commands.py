@@ -45,12 +45,12 @@ def comparison(side: Side, newest: JavaTools, files: str) -> Comparison:
 
 
 @pytest.mark.parametrize("tool", list(admin_lines.TABLES))
-def test_commands_print_the_same_output_as_genuine_commands(comparison: Comparison, tool: str) -> None:
+def test_commands_print_the_same_output_as_kafkas(comparison: Comparison, tool: str) -> None:
     found = comparison.differences(admin_lines.TABLES[tool])
     assert not found, "\n".join(found)
 
 
-def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_genuine_commands(
+def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_kafkas(
     side: Side, files: str
 ) -> None:
     found = Comparison(side.tools, side.address, files).differences(admin_lines.DROPPED)
@@ -78,7 +78,7 @@ def test_kafka_acls_prints_the_same_output_as_kafkas(guarded: Comparison) -> Non
     assert not found, "\n".join(found)
 
 
-def test_commands_print_the_same_output_as_genuine_commands_on_three_brokers(
+def test_commands_print_the_same_output_as_kafkas_on_three_brokers(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = KafkaCompatBroker(tmp_path, port=adjacent_ports(3), arguments=("--brokers", "3"))
@@ -90,7 +90,7 @@ def test_commands_print_the_same_output_as_genuine_commands_on_three_brokers(
         server.stop()
 
 
-def test_log_directories_are_listed_in_the_order_of_genuine_tools(
+def test_log_directories_are_listed_in_the_same_order_as_by_kafkas_tools(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     """The order is that of a hash table, and depends on its size."""
@@ -108,7 +108,7 @@ def test_log_directories_are_listed_in_the_order_of_genuine_tools(
 
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 @pytest.mark.parametrize("version", OTHERS)
-def test_commands_print_the_same_output_as_genuine_commands_on_kraft_clusters(
+def test_commands_print_the_same_output_as_kafkas_on_kraft_clusters(
     version: str, newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = GenuineKafka(tmp_path, mode="kraft", version=version)

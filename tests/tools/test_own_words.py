@@ -76,7 +76,7 @@ def test_a_required_flag_is_shown_as_required() -> None:
     assert wording.without_wording(optional, True) != wording.without_wording(TABLE, True)
 
 
-def test_kafkas_sentences_are_replaced_with_ours_and_keep_their_values() -> None:
+def test_kafkas_messages_are_replaced_with_ours_with_the_same_values() -> None:
     kafkas = (
         "Error: Assignments can only be reset if the group 'g' is inactive, but the current state is Stable."
     )

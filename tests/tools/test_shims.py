@@ -83,7 +83,7 @@ def _least_s(line: list[str], rounds: int) -> float:
     return min(taken)
 
 
-def test_commands_without_tables_reject_the_json_flag() -> None:
+def test_commands_that_do_not_print_tables_reject_the_json_flag() -> None:
     refused = run_kafka_compat("dump-log", "--files", "absent.log", "--json")
     assert refused.returncode == 1
     assert "json is not a recognized option" in refused.stderr

@@ -87,7 +87,7 @@ async def run(address: str, transactions: int, proxies: list[LateProxy]) -> tupl
     return said, late
 
 
-async def test_late_requests_have_no_effect_under_version_2(tmp_path: Path) -> None:
+async def test_late_requests_have_no_effect_under_transaction_version_2(tmp_path: Path) -> None:
     transactions = campaign.rounds(9, 500)
     held: Counter[ApiKey] = Counter()
     async with cluster_behind_proxies(tmp_path, 2, held) as proxies:
@@ -108,7 +108,9 @@ async def test_late_requests_have_no_effect_under_version_2(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="normal runs use test_version_2")
-async def test_without_version_2_late_requests_affect_the_next_transaction(tmp_path: Path) -> None:
+async def test_without_transaction_version_2_late_requests_affect_the_next_transaction(
+    tmp_path: Path,
+) -> None:
     """With transaction.version 0, delayed requests affect later transactions. This shows that the test above
     can fail.
     """

@@ -345,7 +345,7 @@ def test_an_abort_that_exhausts_the_epochs_assigns_a_new_producer_id() -> None:
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
 
 
-def test_an_abort_of_an_older_clients_transaction_uses_the_coordinators_version() -> None:
+def test_an_abort_of_an_older_clients_transaction_uses_the_coordinators_transaction_version() -> None:
     """Older clients use the same epoch for several transactions, but the marker of an abort by the
     coordinator has a new epoch.
     """

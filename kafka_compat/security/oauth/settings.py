@@ -64,7 +64,7 @@ def validator_of(
         raise ConfigError(f"{name.removesuffix(_HANDLER)}sasl.jaas.config", "[hidden]", str(error)) from None
     log.warning(
         "Listener %s accepts unsecured tokens, so clients can claim any identity. In production, set %s to "
-        "OAuthBearerValidatorCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
         settings.listener_name,
         name,
     )

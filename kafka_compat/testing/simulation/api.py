@@ -87,7 +87,7 @@ def search(
     total = len(seeds) if isinstance(seeds, Sized) else None
     left = iter(seeds)
     with Keepers(processes or os.cpu_count() or 1, main, options) as keepers, _Bar(total) as bar:
-        # Start seeds until enough seeds have failed, and then wait for the running seeds.
+        # Run more seeds until enough runs have failed, and then wait for the runs in progress.
         given = itertools.takewhile(lambda _: stop_at is None or len(failures) < stop_at, left)
         for report in keepers.run(given):
             done += 1

@@ -48,7 +48,7 @@ async def tell(store: MetadataStore, *payloads: bytes) -> None:
         await store.create(f"{FOLDER}/change_", payload, sequential=True)
 
 
-async def test_new_notices_are_delivered_once_and_in_order(store: MetadataStore) -> None:
+async def test_new_notifications_are_delivered_once_and_in_order(store: MetadataStore) -> None:
     listener = Listener()
     await tell(store, b"known")
     await listener.notices.pass_over(store)
@@ -64,7 +64,7 @@ async def test_new_notices_are_delivered_once_and_in_order(store: MetadataStore)
     assert listener.heard == [b"1", b"2", b"3"]
 
 
-async def test_notices_without_a_listener_are_delivered_later(store: MetadataStore) -> None:
+async def test_notifications_without_a_listener_are_delivered_later(store: MetadataStore) -> None:
     """This also holds if the directory was empty before."""
     listener = Listener()
     assert not listener.notices.has_begun
@@ -75,7 +75,7 @@ async def test_notices_without_a_listener_are_delivered_later(store: MetadataSto
     assert listener.heard == [b"1"]
 
 
-async def test_a_notice_is_delivered_again_after_its_listener_has_failed(store: MetadataStore) -> None:
+async def test_a_notification_is_delivered_again_after_its_listener_has_failed(store: MetadataStore) -> None:
     listener = Listener()
     await tell(store, b"1", b"2", b"3")
     listener.fails_at = b"2"
@@ -87,7 +87,7 @@ async def test_a_notice_is_delivered_again_after_its_listener_has_failed(store: 
     assert listener.heard == [b"1", b"2", b"3"]
 
 
-async def test_old_notices_are_delivered_and_then_deleted(store: MetadataStore) -> None:
+async def test_old_notifications_are_delivered_and_then_deleted(store: MetadataStore) -> None:
     listener, other = Listener(), Listener()
     await tell(store, b"1", b"2")
     listener.now_ms = NOTICE_MAX_AGE_MS

@@ -209,7 +209,7 @@ async def test_watches_for_changes_missed_while_disconnected_fire_before_reads_r
     await relay.cut()
 
 
-async def test_an_expired_session_stays_expired_and_a_new_one_does_not_own_its_nodes(
+async def test_an_expired_session_stays_expired_and_a_new_session_does_not_own_its_nodes(
     stores: ZooKeeperStores,
 ) -> None:
     session = await stores.connect()

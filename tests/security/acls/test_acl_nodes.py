@@ -37,7 +37,7 @@ def test_entries_are_read_back_unchanged(written: frozenset[Entry]) -> None:
 
 
 @given(patterns)
-def test_notices_are_read_back_unchanged(pattern: Pattern) -> None:
+def test_notifications_are_read_back_unchanged(pattern: Pattern) -> None:
     decode = {
         PatternType.LITERAL: bindings.decode_literal_change,
         PatternType.PREFIXED: bindings.decode_extended_change,

@@ -157,7 +157,7 @@ async def test_a_filter_for_a_single_pattern_finds_acls_that_the_broker_does_not
     assert await other.delete(filter_for(ORDERS)) == [[Deleted(Binding(ORDERS, READ), None)]]
 
 
-async def test_a_broker_that_missed_a_notice_does_not_undo_the_change(world: World) -> None:
+async def test_a_broker_that_missed_a_notification_does_not_undo_the_change(world: World) -> None:
     """Each change checks the version of the node, even if the broker's copy of the ACLs would not change."""
     member, deaf = await world.member(), await world.member()
     await member.create(Binding(ORDERS, READ))
@@ -216,7 +216,7 @@ async def test_all_acls_are_read_again_after_a_session_is_lost(world: World) -> 
     await until(lambda: away.known() == other.known())
 
 
-async def test_old_notices_are_deleted(world: World) -> None:
+async def test_old_notifications_are_deleted(world: World) -> None:
     one, other = await world.member(), await world.member()
     for number in range(5):
         await one.create(Binding(ORDERS, READ._replace(host=str(number))))
@@ -268,7 +268,9 @@ async def test_an_unreadable_node_denies_all_access_until_it_is_repaired(
 
 
 @pytest.mark.parametrize("data", [None, b"", b"orders", b"NOTHING:orders", b"TOPIC:", b"TOPIC:a/b", b"\xff"])
-async def test_an_unreadable_notice_does_not_block_later_notices(world: World, data: bytes | None) -> None:
+async def test_an_unreadable_notification_does_not_block_later_notifications(
+    world: World, data: bytes | None
+) -> None:
     one, other = await world.member(), await world.member()
     session = world.tree.connect()
     for folder in ("/kafka-acl-changes", "/kafka-acl-extended-changes"):
@@ -286,7 +288,7 @@ async def test_unknown_paths_are_ignored(world: World) -> None:
     assert member.known() == {Binding(ORDERS, READ)}
 
 
-async def test_a_change_and_its_notice_are_written_in_one_transaction(world: World) -> None:
+async def test_a_change_and_its_notification_are_written_in_one_transaction(world: World) -> None:
     """No notice is written without its change, and no change without its notice."""
     member = await world.member()
     session = world.tree.connect()

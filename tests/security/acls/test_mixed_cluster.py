@@ -130,7 +130,7 @@ def both(started: Both) -> Iterator[Both]:
     started.agree(0)
 
 
-def test_nodes_and_notices_match_apache_kafkas(both: Both) -> None:
+def test_nodes_and_notifications_match_apache_kafkas(both: Both) -> None:
     kinds = (
         {"resource_type": TOPIC},
         {"resource_type": TRANSACTIONAL_ID, "permission_type": DENY, "operation": ALL},

@@ -46,7 +46,7 @@ def _may_log_in(place: Place, token: Plain, mechanism: str) -> bool:
         return login.connection.ask(ApiKey.METADATA, 4, {"topics": []})["controller_id"] in (1, 2)
 
 
-def test_a_token_is_valid_on_both_our_and_genuine_brokers(makers: tuple[Place, Place]) -> None:
+def test_a_token_is_valid_on_our_brokers_and_on_apache_kafkas(makers: tuple[Place, Place]) -> None:
     maker, other = makers
     alice, there = maker.login("alice"), other.login("alice")
     with alice.connection, there.connection:

@@ -89,7 +89,7 @@ def test_an_invalid_node_is_rejected(data: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("token_id", ["", "a/b", "..", "\0", "\ud800"])
-def test_an_invalid_notice_is_rejected(token_id: str) -> None:
+def test_an_invalid_notification_is_rejected(token_id: str) -> None:
     with pytest.raises(MalformedNode):
         delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 
@@ -114,7 +114,7 @@ def test_token_ids_are_valid_path_elements_and_unique() -> None:
     )
 
 
-def test_a_token_holder_equals_its_user_principal() -> None:
+def test_a_token_holder_is_equal_to_the_principal_of_the_same_user() -> None:
     """It has the same equality, hash and text. Only its class tells that it may not create tokens."""
     holder = TokenHolder("User", "alice")
     assert holder == ALICE

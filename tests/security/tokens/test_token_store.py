@@ -122,7 +122,7 @@ class Deaf(CurrentSession):
         return await super().children(path, watch)
 
 
-async def test_a_broker_with_pending_notices_decides_according_to_the_store(brokers: Brokers) -> None:
+async def test_a_broker_with_unread_notifications_uses_the_token_in_the_store(brokers: Brokers) -> None:
     """It does not renew a token that expired on another broker, and renews one whose expiry another broker
     changed.
     """
@@ -157,7 +157,7 @@ async def test_concurrent_changes_are_all_applied(brokers: Brokers) -> None:
     await until(lambda: ids(keepers[0]) == ids(keepers[1]) == ids(keepers[2]))
 
 
-async def test_missed_changes_are_read_by_a_new_session(brokers: Brokers) -> None:
+async def test_changes_missed_during_a_lost_session_are_read_by_a_new_session(brokers: Brokers) -> None:
     one = await brokers.keeper()
     current = CurrentSession(brokers.tree.connect())
     following = Keeper(current, "key", TERMS, brokers.tasks, lambda: brokers.now_ms)

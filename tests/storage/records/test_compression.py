@@ -207,5 +207,5 @@ def test_the_decompression_limit_grows_with_the_input() -> None:
     assert limit_bytes(100 << 20) == SIZE_CEILING_BYTES
 
 
-def test_codec_names_are_those_of_the_compression_type_setting() -> None:
+def test_codec_names_match_the_values_of_the_compression_type_setting() -> None:
     assert NAMES.keys() == {"uncompressed", "gzip", "snappy", "lz4", "zstd"}

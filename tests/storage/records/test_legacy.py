@@ -168,7 +168,7 @@ def test_zstd_cannot_be_down_converted(magic: int) -> None:
         down_convert(batch, magic)
 
 
-def test_old_batches_are_down_converted_only_as_far_as_needed(oracle: RecordOracle) -> None:
+def test_old_batches_are_down_converted_only_if_their_format_is_too_new(oracle: RecordOracle) -> None:
     records = [Record(timestamp=5 + index, value=b"%d" % index) for index in range(3)]
     for codec in OLD_CODECS:
         format_1 = oracle.build(records, magic=1, codec=codec, base_offset=20)
