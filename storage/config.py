@@ -38,7 +38,7 @@ class LogConfig:
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
     message_downconversion_enable: bool = True
-    """Whether records are converted to an old format for Fetch v0 to v3."""
+    """Whether records are converted to an older format for consumers that use Fetch versions 0 to 3."""
     validate_records: bool = True
     """Whether the records in produced batches are checked. Not a setting of Apache Kafka."""
 

@@ -58,7 +58,7 @@ class RecordListTooLarge(StorageError):
 
 
 class TakesLong(Exception):
-    """Raised if an operation would block the event loop for too long. The caller repeats it in a thread."""
+    """Raised if an operation would block the event loop for too long. The caller retries it in a thread."""
 
 
 class OffsetOutOfRange(StorageError):

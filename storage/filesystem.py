@@ -30,7 +30,7 @@ class File(Protocol):
     """A file that is open for reading and appending. It is closed when its last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append `data`. Return the number of bytes written, which a full disk or a signal may reduce."""
+        """Append `data`. Return the number of bytes written: fewer after a signal, or if the disk is full."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Read `size_bytes` starting at `position`. Fewer bytes are returned only at the end of the file."""

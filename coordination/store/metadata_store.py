@@ -258,7 +258,7 @@ class MetadataStore(ABC):
     async def put(self, path: str, data: bytes | None) -> None:
         """Set the data of a node. Create the node and its parents if they are missing.
 
-        Never raises ConnectionLost, because an operation without a response is repeated, which is harmless.
+        Never raises ConnectionLost: operations without a response are retried, because that is harmless.
         """
         while True:
             try:

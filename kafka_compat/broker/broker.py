@@ -174,7 +174,7 @@ class Broker:
         slow_requests = SlowRequests(config, calls)
 
         # Disable garbage collection during startup: the loaded objects are permanent and rarely in a cycle.
-        # With very many partitions, examining them repeatedly would take longer than loading them.
+        # With a large number of partitions, examining them repeatedly would take longer than loading them.
         gc.collect()
         gc.disable()
         try:

@@ -61,7 +61,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     starting = asyncio.ensure_future(_start(broker))
     stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    # Even if a stop is requested, wait for the end of startup, because a partial startup is hard to undo.
+    # Even if a stop is requested, wait for startup to finish, because a partial startup is hard to undo.
     await starting
     if not stop.requested.is_set():
         on_ready()

@@ -8,7 +8,7 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Add the `spark` subcommand to the command line."""
-    parser = subparsers.add_parser("spark", help="prepare Spark for Kafka")
+    parser = subparsers.add_parser("spark", help="download Spark's Kafka connector")
     commands = parser.add_subparsers(dest="spark", required=True, metavar="COMMAND")
     jars = commands.add_parser(
         "jars",

@@ -1,4 +1,4 @@
-"""Handling of controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata."""
+"""Handle the controller's requests to this broker: LeaderAndIsr, StopReplica and UpdateMetadata."""
 
 from __future__ import annotations
 

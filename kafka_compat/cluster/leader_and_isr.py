@@ -1,4 +1,4 @@
-"""Application of LeaderAndIsr and StopReplica requests to this broker's partitions. The requests come from
+"""Apply LeaderAndIsr and StopReplica requests to this broker's partitions. The requests come from
 another broker or from the controller in this process.
 
 Rules (Kafka 3.9 with ZooKeeper)

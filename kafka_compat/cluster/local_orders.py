@@ -19,7 +19,7 @@ _NO_TOPIC_ID = UUID(int=0)
 
 
 class LocalOrders:
-    """Conversion of the controller's effects into requests to this broker, and of error codes into events."""
+    """Converts the controller's effects into requests to this broker, and error codes into events."""
 
     def __init__(self, orders: ControllerOrders, broker_id: int, listener: str) -> None:
         """`listener` is the name of the inter-broker listener."""

@@ -1,4 +1,4 @@
-"""Application of UpdateMetadata requests, from any controller, to the metadata cache."""
+"""Apply UpdateMetadata requests, from any controller, to the metadata cache."""
 
 from __future__ import annotations
 

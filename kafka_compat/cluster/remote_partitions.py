@@ -1,8 +1,8 @@
-"""Reads from partitions led by other brokers, as a consumer: start and end offsets, and the records at an
-offset.
+"""Client that reads start offsets, end offsets and records from partitions led by other brokers, as a
+consumer would.
 
-Monitoring and the web console occasionally make these reads, over separate connections, so that a slow broker
-does not delay other requests.
+Monitoring and the web console use this client occasionally. It has separate connections, so that a slow
+broker does not delay other requests.
 """
 
 from __future__ import annotations

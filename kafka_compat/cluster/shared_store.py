@@ -95,8 +95,8 @@ class SharedStore:
 
 
 async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
-    """Generate a unique broker ID from the version of /brokers/seqid, which each write increments. The ID is
-    then stored in meta.properties.
+    """Generate a unique broker ID by writing to /brokers/seqid, whose version increases with each write. The
+    broker stores the ID in meta.properties later.
     """
     if not config.bool("broker.id.generation.enable"):
         raise StartupError("broker.id is missing, and broker.id.generation.enable=false")

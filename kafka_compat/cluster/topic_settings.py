@@ -1,5 +1,5 @@
-"""Application of stored topic settings to logs: for all topics at startup, and for one topic when this broker
-gets one of the topic's replicas or the topic's settings change.
+"""Apply stored topic settings to logs: to all topics at startup, and to a single topic when its settings
+change or when this broker is assigned one of its replicas.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TopicSettings:
         """Read the settings of topics that are new on this broker. Call this before their logs are created.
 
         As in Kafka, reads without a response are retried as long as this broker runs, because the controller
-        does not repeat its request.
+        sends its request only once.
         """
         for topic in topics:
             if topic not in self.overrides:

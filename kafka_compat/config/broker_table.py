@@ -159,7 +159,7 @@ group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
 group.coordinator.new.enable boolean false medium internal stored
 offset.metadata.max.bytes int 4096 high read-only works # Maximum size of the metadata in an offset commit, in bytes.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]
-offsets.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __consumer_offsets. The topic cannot be created until the cluster has this number of brokers. A standalone broker uses 1.
+offsets.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __consumer_offsets. The topic cannot be created until the cluster has at least this many brokers. A standalone broker uses 1.
 offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it after the topic has been created.
 offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __consumer_offsets, in bytes.
 offsets.topic.compression.codec int 0 high read-only works # Compression codec of batches in __consumer_offsets. 0: none, 1: gzip, 2: snappy, 3: lz4, 4: zstd.
@@ -239,7 +239,7 @@ group.share.max.groups short 10 medium read-only stored [1,...,100]
 group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
 transaction.state.log.min.isr int 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __transaction_state.
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
-transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state. The topic cannot be created until the cluster has this number of brokers. A standalone broker uses 1.
+transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state. The topic cannot be created until the cluster has at least this many brokers. A standalone broker uses 1.
 transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it after the topic has been created.
 transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __transaction_state, in bytes.
 transaction.partition.verification.enable boolean true low cluster-wide works # Whether records of a transaction are rejected if their partition has not been added to the transaction.
@@ -349,5 +349,5 @@ password.encoder.iterations int 4096 low read-only stored [1024,...]
 DYNAMIC_ONLY_TABLE = """
 leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker sends to followers from the replicas in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second that the broker fetches for the replicas in follower.replication.throttled.replicas. The default is no limit.
-replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum number of bytes per second for moving replicas between data directories. The default is no limit.
+replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum rate, in bytes per second, at which replicas are moved between log directories. The default is no limit.
 """  # noqa: E501

@@ -19,7 +19,7 @@ max.compaction.lag.ms long 9223372036854775807 medium works [1,...] # Maximum ti
 file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that the files of a deleted segment stay on disk, so that reads in progress can finish.
 min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that must be uncompacted before the log is compacted again.
 cleanup.policy list delete medium works one-of:compact,delete # How old records are removed. delete: by age and size. compact: by key. Both may be set.
-unclean.leader.election.enable boolean false medium works # Whether a replica that lacks records may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
+unclean.leader.election.enable boolean false medium works # Whether an out-of-sync replica may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
 min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer in-sync replicas, these writes fail with NOT_ENOUGH_REPLICAS.
 compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.
 compression.gzip.level int -1 medium stored -1|[1,...,9]
@@ -33,7 +33,7 @@ message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # 
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
 leader.replication.throttled.replicas list "" medium works throttled-replicas # Leader replicas that are throttled to leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
 follower.replication.throttled.replicas list "" medium works throttled-replicas # Follower replicas that are throttled to follower.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.
-message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: these consumers receive UNSUPPORTED_VERSION.
+message.downconversion.enable boolean true low works # Whether batches are converted to an older format if a consumer uses Fetch version 0 to 3. false: the consumer receives UNSUPPORTED_VERSION.
 remote.storage.enable boolean false medium stored
 local.retention.ms long -2 medium stored [-2,...]
 local.retention.bytes long -2 medium stored [-2,...]

@@ -20,7 +20,7 @@ Rules
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while other machines are still loading. A
    dead machine is removed.
-7. Unloading fails each machine's pending writes, lets it respond to other requests, and removes it.
+7. When a machine is unloaded, its pending writes fail, and it responds to other requests and is removed.
 """
 
 from __future__ import annotations

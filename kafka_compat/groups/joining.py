@@ -105,7 +105,7 @@ class Joining:
     def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
         same = member.protocols == request.protocols
         if self._rebalance.state is COMPLETING_REBALANCE and same:
-            # The member did not receive the response to its JoinGroup request, and repeats it.
+            # The member is retrying: it did not receive the response to its JoinGroup request.
             self._rebalance.answer_join(member, waiter)
         elif self._rebalance.state is STABLE and same and member.member_id != self._roster.leader_id:
             self._outbox.respond(waiter, self._rebalance.join_result(member.member_id, members=False))

@@ -158,7 +158,7 @@ class ConfigManager:
     ) -> None:
         """Replace all settings of a resource, for AlterConfigs. Raises KafkaError if the request is invalid.
 
-        If the request is valid, but the client is not authorized, `denied` is raised.
+        If the request is valid but the client is not authorized, `denied` is raised.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
@@ -175,7 +175,7 @@ class ConfigManager:
         denied: KafkaError | None = None,
     ) -> None:
         """Change some settings of a resource, for IncrementalAlterConfigs (KIP-339). Raises KafkaError if the
-        request is invalid, and `denied` if it is valid, but the client is not authorized.
+        request is invalid. If it is valid but the client is not authorized, `denied` is raised.
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)

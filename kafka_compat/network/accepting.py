@@ -40,7 +40,7 @@ def reserved_descriptors(limit: int) -> int:
 
 
 class Descriptors:
-    """Handling of descriptor shortages: the spare descriptor, the reserve for files, and the warning."""
+    """Protection from descriptor shortages: the spare descriptor, the reserve for files, and the warning."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -102,7 +102,7 @@ class Server:
             family = socket.AF_INET
         address: tuple[str, int]
         if listener.host:
-            # Pass ASCII names as bytes. Text would load Python's large codec for internationalized names.
+            # Pass ASCII names as bytes: for a str, Python would import its large `idna` codec.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             # If a name has both kinds of addresses, use the first IPv4 address, as Java does.

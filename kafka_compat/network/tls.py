@@ -143,7 +143,7 @@ class TlsSocket:
         self.has_more = True
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Encrypt and send bytes. After BlockingIOError, repeat the call with the same bytes (rule 3)."""
+        """Encrypt and send bytes. After BlockingIOError, retry with the same bytes (rule 3)."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:

@@ -77,8 +77,8 @@ def instant(time_ms: int | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share between 0 and 1: `12 %`."""
-    return NOTHING if share is None else f"{share * 100:.0f} %"
+    """Format a share between 0 and 1: `12%`."""
+    return NOTHING if share is None else f"{share * 100:.0f}%"
 
 
 def shown(value: object) -> str:

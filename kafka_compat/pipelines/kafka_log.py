@@ -69,7 +69,7 @@ class Task(InputPartition):  # type: ignore[misc]
 
 
 class KafkaLog(DataSource):  # type: ignore[misc]
-    """The data source "kafka-log", for Spark's Python API."""
+    """The Spark data source "kafka-log", based on Spark's Python Data Source API."""
 
     @classmethod
     def name(cls) -> str:

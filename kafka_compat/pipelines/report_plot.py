@@ -217,7 +217,7 @@ def _topics_table(report: LogReport) -> Table:
 
 
 def _partitions_table(report: LogReport) -> Table:
-    heads = ("Topic", "#Partition", "#Records", "#Bytes on disk", "#Median", "#99 %", "#Largest", "Codec")
+    heads = ("Topic", "#Partition", "#Records", "#Bytes on disk", "#Median", "#99%", "#Largest", "Codec")
     later = ("#Compressed to", "#Due records", "Next due (UTC)", "#Future records")
     rows = [
         [
@@ -232,7 +232,7 @@ def _partitions_table(report: LogReport) -> Table:
         for line in report.partitions
     ]
     note = (
-        "Median, 99 % and largest: bytes of a value. Future records: in segments that a timestamp more than "
+        "Median, 99% and largest: bytes of a value. Future records: in segments that a timestamp more than "
         "a day ahead keeps from retention."
     )
     return Table("Partitions", columns(*heads, *later), rows, note)

@@ -261,7 +261,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Evict a session for a new one with `size` partitions (rule 6). Return whether this is possible."""
+        """Evict a session for a new one of `size` partitions (rule 6), and return whether one was evicted."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

@@ -35,7 +35,7 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         heapq.heappush(self, (offset, self._pushed, callback))
 
     def release(self, end: int, code: ErrorCode) -> None:
-        """Call the callbacks that wait for offsets up to `end`, with `code`."""
+        """Pass `code` to the callbacks waiting for offsets up to `end`."""
         while self and self[0][0] <= end:
             guarded(heapq.heappop(self)[2], code)
 
@@ -79,7 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition, as a dict, because its truth test is fast."""
+    """The listeners of one partition, in order of addition. A dict, because its truth test is fast."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

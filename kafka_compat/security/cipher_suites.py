@@ -61,7 +61,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # OpenSSL's names contain neither RSA key exchange nor the hash of ChaCha20 suites.
+    # OpenSSL omits RSA key exchange from all names, and the hash from the names of ChaCha20 suites.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

@@ -32,7 +32,7 @@ def subject(certificate: bytes) -> bytes:
     fields = der.sequence(der.sequence(certificate)[0].whole)
     if fields and fields[0].tag == _VERSION:
         del fields[0]
-    # The fields are serialNumber, signature, issuer, validity and subject.
+    # The first five fields are serialNumber, signature, issuer, validity and subject.
     if len(fields) < 5:
         raise ValueError("DER: not a certificate")
     return fields[4].whole

@@ -73,7 +73,7 @@ class ClientTelemetry:
                 if settings:
                     subscriptions.append(subscription(settings))
             except (MalformedNode, KafkaError) as error:
-                log.error("Ignored invalid client metrics subscription %s: %s", name, error)
+                log.error("Ignored invalid client metrics subscription %s: %s. Create it again", name, error)
         self._instances.subscribe(subscriptions)
 
     def _changed(self, event: Event) -> None:

@@ -1,8 +1,8 @@
 """Pytest fixtures, loaded by the package's entry point in all test suites where the package is installed.
 
 kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
-kafka           the same broker as `kafka_broker`, without data of other tests
-kafka_cluster   three brokers for the whole run, without data of other tests
+kafka           the same broker as `kafka_broker`, with no data from other tests
+kafka_cluster   three brokers for the whole run, with no data from other tests
 kafka_topic     the name of a new topic for this test on `kafka`
 kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
 

@@ -7,14 +7,14 @@ Rules
 2. A transaction is prepared once PrepareCommit or PrepareAbort is committed. The client then gets its
    response, and markers are written until every partition has one, even if this broker fails.
 3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
-   identity gets a new epoch only if no other producer has replaced it (PRODUCER_FENCED otherwise); a repeated
-   request gets the same response (KIP-360). After the second-to-last epoch, the producer ID is replaced.
+   identity gets a new epoch only if no other producer has replaced it (PRODUCER_FENCED otherwise); a retry
+   gets the same response (KIP-360). After the second-to-last epoch, the producer ID is replaced.
 4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted with a new epoch
    (PrepareEpochFence), which is never returned to a client. Until the decision is committed, only `status`
    contains this epoch. If the record could not be written, the epoch is reused. If transaction.version is 2,
    the abort follows version 2, even if the transaction began with an older version.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
-   response to EndTxn contain the next epoch. A late request has an old epoch and is rejected; a repeated
+   response to EndTxn contain the next epoch. A late request has an old epoch and is rejected; a retried
    EndTxn is recognized by its epoch. The producer may abort a transaction that has not begun, and after the
    second-to-last epoch it continues with a new producer ID.
 
@@ -176,7 +176,7 @@ class Transaction:
         elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
             identity, last_epoch = self._next_identity, status.producer_epoch
         elif expected.producer_epoch == self._last_epoch:
-            # The producer repeats a request because it did not receive the response.
+            # The producer is retrying: it did not receive the response to its previous request.
             identity, last_epoch = status.identity, self._last_epoch
         else:
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
@@ -249,7 +249,7 @@ class Transaction:
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
-        """Process an EndTxn request. A repeated request gets the same response."""
+        """Process an EndTxn request. A retry gets the same response."""
         out = Output()
         error = self._check_identity(identity)
         if not error and self._pending is not None:

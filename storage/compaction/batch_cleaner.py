@@ -4,8 +4,8 @@ Rules, as in Apache Kafka
 1. The last record of each key is kept, and all older ones are removed. A record without a key is removed.
    Records beyond the end of the offset map are kept without being examined.
 2. A tombstone (null value), and the marker of a transaction that has no records left, are kept for
-   delete.retention.ms after the first cleaning that finds them in this state. That cleaning writes the delete
-   horizon into the batch (KIP-534).
+   delete.retention.ms after the first cleaning that finds them in this state. In that cleaning, the
+   delete horizon is written into the batch (KIP-534).
 3. Records of aborted transactions are removed. The marker of a transaction is kept until all batches of the
    transaction are removed.
 4. Offsets never change: a batch whose records are removed keeps its base offset, last offset and sequence.

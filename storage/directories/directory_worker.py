@@ -79,7 +79,7 @@ class ThreadWorker:
         (self._urgent if urgent else self._jobs).append((job, done))
         self._tokens.put(True)
         if self._thread is None:
-            # Use a daemon thread, because a hanging disk must not prevent the process from exiting.
+            # Use a daemon thread, because a hung disk must not prevent the process from exiting.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 

@@ -97,7 +97,7 @@ class Disk:
         """Record a successful write, so that the next rejected write is logged again."""
         if self.refusing is not None:
             self.refusing = None
-            logger.warning("Log directory %s accepts writes again", self.path)
+            logger.warning("Log directory %s became writable again", self.path)
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:

@@ -94,8 +94,8 @@ class LogMoves:
 
     def place(self, key: TopicPartition, done: Done) -> None:
         """Give the partition directory of the copy its final name, and replace the copy in `futures` with a
-        new Log object. Nearly all of the copy must already be durable. `done` is called with an error or
-        None, and with None if the move is canceled.
+        new Log object. Nearly all of the copy must already be durable. `done` is called with the error, or
+        with None if the operation succeeded or the move was canceled.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]

@@ -134,7 +134,7 @@ async def test_served_requests_are_counted(heartbeat: Callable[..., Any]) -> Non
     assert (served.throttle_time_ms, served.error_code) == (1, 0)
 
 
-async def test_errors_and_requests_without_a_response_are_counted() -> None:
+async def test_failed_requests_and_requests_without_a_response_are_counted() -> None:
     seen: list[Served] = []
 
     def fail(*_: object) -> None:

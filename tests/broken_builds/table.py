@@ -163,7 +163,7 @@ BROKEN_BUILDS = (
         "                self._call_soon(\n"
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
-        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_does_not_commit_records",
+        IN_SYNC + "test_a_new_leader_below_min_isr_does_not_commit_records",
     ),
     BrokenBuild(
         "a deletion leaves what open transactions have written",

@@ -170,7 +170,9 @@ async def test_a_broker_with_an_id_in_use_does_not_serve_clients(tmp_path: Path)
     await cluster.tree.close()
 
 
-async def test_quota_and_credential_requests_get_a_retriable_error_without_a_session(tmp_path: Path) -> None:
+async def test_quota_and_credential_requests_get_a_retriable_error_if_the_broker_has_no_session(
+    tmp_path: Path,
+) -> None:
     """Each entry gets a retriable error, and the connection remains open."""
     cluster = EmbeddedCluster(tmp_path, 1)
     await cluster.start()

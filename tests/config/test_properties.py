@@ -36,7 +36,7 @@ def test_a_file_is_decoded_as_iso_8859_1_as_in_java() -> None:
     assert parse_properties("a=ü\nb=u".encode("iso-8859-1")) == {"a": ("ü", 1, None), "b": ("u", 2, None)}
 
 
-def test_a_file_that_could_be_utf_8_is_read_in_both_encodings() -> None:
+def test_a_valid_utf_8_file_is_also_decoded_as_utf_8() -> None:
     found = parse_properties("# ü\na=ü\nb=\\u00fc\nü=1\n".encode())
     assert found == {"a": ("Ã¼", 2, "ü"), "b": ("ü", 3, None), "Ã¼": ("1", 4, None)}
 

@@ -1,4 +1,4 @@
-"""Execution of the terminal sessions in a page: each command must print the documented output.
+"""Run the terminal sessions in a page: each command must print the documented output.
 
 In a `console` block, a line that starts with `$ ` is a command, which continues on the next line if it ends
 with a backslash. The following lines are its expected output: `…` matches any text, and a line with only `…`

@@ -13,7 +13,7 @@ CLOSED = Guard("0.0.0.0", "a token")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:8080", "localhost", "127.0.0.2", "[::1]:8080"])
-def test_requests_from_local_programs_are_allowed(host: str) -> None:
+def test_requests_with_a_loopback_host_header_are_allowed(host: str) -> None:
     assert OPEN.refusal({"Host": host}) is None
 
 

@@ -136,7 +136,7 @@ def await_cleaning(address_of_metrics: str) -> None:
 
 
 def known() -> set[str]:
-    """The MBeans of Apache Kafka 3.9.1, as a single broker and as a cluster of three."""
+    """The MBeans of Apache Kafka 3.9.1, running as a single broker and as a cluster of three brokers."""
     return set(KNOWN.read_text().split())
 
 

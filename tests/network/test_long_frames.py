@@ -1,5 +1,5 @@
-"""Requests and responses with very many elements: they are decoded and encoded in a thread, not on the event
-loop.
+"""Requests and responses with a large number of elements: they are decoded and encoded in a thread, not on
+the event loop.
 
 Delays are measured in CPU time of all threads of this process, so that other load on the machine does not
 count.

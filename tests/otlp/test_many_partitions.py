@@ -1,4 +1,4 @@
-"""The cost of pushes with very many partitions: delays for clients, CPU time and memory.
+"""The cost of pushes with thousands of partitions: delays for clients, CPU time and memory.
 
 Normal runs use 1,000 partitions, and campaigns 10,000.
 """

@@ -268,7 +268,7 @@ def test_a_consumer_is_redirected_to_a_follower_in_its_rack_with_its_offset(lead
     assert nearest_replica(leader.partition, "b", {1: "a", 2: "b"}, end) == LEADER
 
 
-def test_a_new_leader_with_too_small_an_isr_does_not_commit_records(leader: Leader) -> None:
+def test_a_new_leader_below_min_isr_does_not_commit_records(leader: Leader) -> None:
     """Records must not be committed even at the moment when the leader is elected."""
     log = leader.log_dirs.create("u", 0, uuid4())
     batch = build_batch([Record(timestamp=1, value=b"v")])

@@ -1,5 +1,5 @@
-"""The cost of very many partitions: memory per partition, and the work of periodic jobs, which must not grow
-with their number.
+"""The cost of a large number of partitions: memory per partition, and the work of periodic jobs, which must
+not grow with the number of partitions.
 """
 
 from __future__ import annotations

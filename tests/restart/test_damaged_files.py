@@ -203,7 +203,7 @@ def test_a_missing_log_file_affects_only_its_own_records(
         assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
 
 
-def test_fetches_from_a_log_file_that_was_removed_before_it_was_opened_fail(
+def test_fetches_fail_if_the_log_file_was_removed_before_it_was_opened(
     broker: KafkaCompatBroker, logs: list[Path]
 ) -> None:
     assert broker.process.stop() == 0

@@ -82,7 +82,7 @@ def test_committed_offsets_survive_a_restart(broker: KafkaCompatBroker, kill: bo
 
 
 @both_endings
-def test_members_stay_in_their_group_after_a_restart_without_a_rebalance(
+def test_members_stay_in_their_group_and_no_rebalance_starts_after_a_restart(
     broker: KafkaCompatBroker, kill: bool
 ) -> None:
     with Connection(broker.address) as connection:

@@ -1,4 +1,4 @@
-"""Deletion of topics: with kills during the deletion, and with topics created again under the same name."""
+"""Topic deletion, with kills during the deletion, and re-creation of topics under the same name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _folders(log_dir: Path, topic: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_a_deleted_topic_can_be_created_again_from_scratch(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_a_recreated_topic_is_empty_and_has_a_new_id(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t", 2)
         produce(connection, "t", [b"old"])

@@ -92,7 +92,7 @@ def test_a_controller_that_is_only_unreachable_is_not_reported_as_down() -> None
     assert text == "the controller, broker 2, is down: topics and leaders cannot change"
 
 
-def test_controllers_of_a_quorum_are_not_counted_as_brokers() -> None:
+def test_no_missing_controller_is_reported_for_a_kraft_cluster() -> None:
     assert told(snapshot(controller_id=None, is_kraft=True)) == []
 
 

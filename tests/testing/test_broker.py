@@ -89,7 +89,7 @@ async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
     assert ticks, "starting a broker does not block the event loop"
 
 
-def test_a_broker_can_be_used_from_several_threads() -> None:
+def test_several_threads_can_each_run_their_own_broker() -> None:
     found: dict[int, tuple[int, bytes | None]] = {}
 
     def use(number: int) -> None:

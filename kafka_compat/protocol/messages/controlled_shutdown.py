@@ -22,7 +22,7 @@ class RemainingPartition:
 
 @s.response(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
 class ControlledShutdownResponse:
-    """The broker may stop when no partition remains; otherwise it repeats the request."""
+    """The broker may stop when no partition remains; otherwise, it retries the request."""
 
     error_code: s.Int16 = 0
     remaining_partitions: list[RemainingPartition] = []

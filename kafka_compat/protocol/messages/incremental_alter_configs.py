@@ -16,7 +16,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """Changes to a resource, which succeed or fail together. resource_type is the same as in AlterConfigs."""
+    """Changes to a resource, applied atomically. resource_type has the same values as in AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""

@@ -13,7 +13,7 @@ class ListConfigResourcesRequest:
 
 @s.struct
 class ConfigResource:
-    """One resource. resource_type is the same as in AlterConfigs."""
+    """A resource that has settings. resource_type has the same values as in AlterConfigs."""
 
     resource_name: s.String = ""
     resource_type: s.Int8 = s.field("1+", default=16)

@@ -27,7 +27,7 @@ class WritableTxnMarker:
 
 @s.request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
-    """Requests may be repeated: writing a marker twice is harmless."""
+    """Requests may be retried: writing a marker twice is harmless."""
 
     markers: list[WritableTxnMarker] = []
 

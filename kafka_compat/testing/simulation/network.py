@@ -111,7 +111,7 @@ class Network:
     # --- connections
 
     def connect(self, client: SimulatedSocket, address: Address) -> None:
-        """Start connecting to an address. After a delay, `client` is connected or refused."""
+        """Start connecting to an address. After a delay, the connection is established or refused."""
         self.later(self.loop.time() + self.delay(), self._arrive, client, address)
 
     def lose_no_answers(self) -> None:

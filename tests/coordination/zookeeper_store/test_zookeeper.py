@@ -229,7 +229,7 @@ async def test_an_expired_session_stays_expired_and_a_new_session_does_not_own_i
     assert after.czxid > before.czxid
 
 
-async def test_a_session_that_expires_while_the_server_is_down_fails_pending_calls(
+async def test_pending_calls_fail_if_the_session_expires_while_the_server_is_down(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
     relay = Relay(zookeeper.port)
@@ -305,7 +305,7 @@ async def test_a_paused_process_is_notified_that_its_session_expired(stores: Zoo
     assert member.returncode == 0
 
 
-async def test_a_store_can_be_closed_without_its_server(tmp_path: Path) -> None:
+async def test_a_store_can_be_closed_while_its_server_is_down(tmp_path: Path) -> None:
     server = ZooKeeper(tmp_path)
     server.start()
     session = await ZooKeeperStores(server).connect()
