@@ -143,7 +143,7 @@ class ReassignmentRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentFound:
-    """The legacy tool created or changed /admin/reassign_partitions, with this content."""
+    """The legacy tool created or changed /admin/reassign_partitions, which contains `targets`."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 

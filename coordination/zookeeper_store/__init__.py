@@ -1,1 +1,1 @@
-"""The metadata store in a ZooKeeper ensemble, with the kazoo client."""
+"""The metadata store in a ZooKeeper ensemble, accessed with the kazoo client."""

@@ -35,7 +35,7 @@ _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR
 
 
 class TimedOut(Exception):
-    """Raised if no broker responds within default.api.timeout.ms, with the text of Kafka's admin client."""
+    """Raised if no broker responds within default.api.timeout.ms. The text is from Kafka's admin client."""
 
 
 class Node(NamedTuple):

@@ -325,7 +325,7 @@ sasl.login.retry.backoff.ms long 100 low read-only listener # Time in millisecon
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
 sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL from which the broker requests its own tokens for connections to other brokers.
-sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which the broker verifies tokens.
+sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS). The broker verifies tokens with these keys.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total wait in milliseconds between attempts to download the key set. If the next wait would exceed this limit, the download fails.

@@ -94,7 +94,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Buffer of the latest log lines. Calls `refused` for each denied operation, with host and reason."""
+    """Buffer of the latest log lines. Calls `refused` with host and reason for each denied operation."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()

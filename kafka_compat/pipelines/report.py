@@ -1,5 +1,5 @@
 """Job `report`: analyze skew, hot keys, sizes, compression and pending retention in a broker's data
-directory, without the broker.
+directory, without a running broker.
 
 A first pass over the segments (see kafka_log) computes a line for each segment. A second pass finds the hot
 keys.
