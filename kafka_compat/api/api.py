@@ -16,7 +16,7 @@ from kafka_compat.protocol.headers import flexible_from, has_flexible_response_h
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from kafka_compat.errors import KafkaError
     from kafka_compat.protocol.schema import Message
@@ -29,6 +29,10 @@ SIZE_BYTES: Final = 4
 _START: Final = Struct(">ii")
 _FLEXIBLE_START: Final = Struct(">iix")
 """Layouts of the start of a response frame: its size and header."""
+
+_CORRELATION_ID: Final = Struct(">i")
+_CORRELATION_ID_END: Final = 8
+_REPEATED_MAX: Final = 32
 
 TIMED_PER_S: Final = 20
 _RARELY: Final = 1001
@@ -76,7 +80,11 @@ class Api:
     """
 
     __slots__ = (
+        "_decoders",
         "_frame_starts",
+        "_framers",
+        "_repeated",
+        "_repeated_frames",
         "codes",
         "first_flexible_version",
         "handler",
@@ -112,11 +120,47 @@ class Api:
         self.request_class = messages.request_class(key)
         self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
+        versions = range(max_version + 1)
+        decoders = codec.native_codecs(self.request_class, "DECODERS")
+        framers = codec.native_codecs(self.response_class, "FRAMERS")
+        self._decoders: list[Any] = [decoders.get((self.request_class, version)) for version in versions]
+        self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
+        """Native codecs, indexed by version, or None."""
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """Request counters, indexed by version."""
         self.codes = Codes(key)
         """Error code counts, kept if metrics are enabled."""
+        self._repeated: dict[Hashable, Any] = {}
+        self._repeated_frames: dict[int, bytes] = {}
+        """Maps the id() of each repeated response to its frame, which is empty until it is encoded."""
+
+    def repeated(self, key: Hashable) -> Any:
+        """Return the response that was passed to `repeat` with the same key, or None."""
+        return self._repeated.get(key)
+
+    def repeat(self, key: Hashable, response: Any) -> None:
+        """Keep a response, so that it is built and encoded only once. It must never be modified. The key
+        states everything on which the response depends, including the version.
+        """
+        if len(self._repeated) >= _REPEATED_MAX:
+            self._repeated_frames = {}
+            self._repeated = {}
+        self._repeated[key] = response
+        self._repeated_frames[id(response)] = b""
+
+    def decode(self, version: int, frame: memoryview, position: int) -> Any:
+        """Decode a request. Raises MalformedRequest, or TooLong if decoding would block the event loop; the
+        caller must then use `decode_long`.
+        """
+        decoder = self._decoders[version]
+        if decoder is not None and len(frame) <= codec.NATIVE_BYTES_MAX:
+            try:
+                return decoder(frame, position, ELEMENTS_ON_LOOP_MAX)[0]
+            except (IndexError, ValueError):
+                pass  # The other decoder fails as well, and states the reason.
+        request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
+        return request
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
         """Decode a long request. Raises MalformedRequest if it is malformed or has too many elements."""
@@ -137,6 +181,23 @@ class Api:
         """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
         TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
+        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
+        if known:
+            if self.is_watched:
+                self.codes.count(response)
+            return [known[:SIZE_BYTES] + _CORRELATION_ID.pack(correlation_id) + known[_CORRELATION_ID_END:]]
+        framer = self._framers[version]
+        if framer is not None:
+            try:
+                frame: list[Part] = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
+            except (ValueError, OverflowError):
+                pass  # The other encoder fails as well, and states the reason.
+            else:
+                if self.is_watched:
+                    self.codes.count(response)
+                if known is not None:
+                    self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
+                return frame
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
             if self.is_watched:

@@ -19,7 +19,7 @@ clients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kafka_compat.protocol.api_keys import ApiKey
@@ -50,6 +50,17 @@ class RequestContext:
     @property
     def api_key(self) -> ApiKey:
         return self._api.key
+
+    def repeated(self, key: Hashable) -> Any:
+        """Return the response that an earlier request passed to `repeat` with this key, or None. A request
+        that passes through stages gets no repeated response, because a stage may modify its response.
+        """
+        return self._api.repeated(key) if type(self) is RequestContext else None
+
+    def repeat(self, key: Hashable, response: Any) -> None:
+        """Keep the response to this request (see `Api.repeat`)."""
+        if type(self) is RequestContext:
+            self._api.repeat(key, response)
 
     @property
     def principal(self) -> Principal:

@@ -47,11 +47,15 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
         session.is_software(ctx.client_id, UNKNOWN_SOFTWARE, UNKNOWN_SOFTWARE)
     if session.authentication is not None:
         session.authentication.exchange.versions_reported()
+    level = ctx.services.config.int("kafka.compat.transaction.version")
+    key = (ctx.api_version, response.finalized_features_epoch, level)
+    repeated: ApiVersionsResponse | None = ctx.repeated(key)
+    if repeated is not None:
+        return repeated
     response.api_keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.services.served.items()
     ]
-    level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
             # Hide transaction.version from older clients, which cannot parse a minimum version of 0.
@@ -61,4 +65,5 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
         response.finalized_features = [
             FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
         ]
+    ctx.repeat(key, response)
     return response

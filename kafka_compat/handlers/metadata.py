@@ -10,7 +10,7 @@ addresses on the listener to which the client is connected.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Hashable
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 _NO_TOPIC_ID: Final = UUID(int=0)
 _PARTITIONS_AT_ONCE: Final = 64
+_REPEATED_PARTITIONS_MAX: Final = 64
 
 
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
@@ -60,11 +61,39 @@ async def _once_known(ctx: RequestContext, request: MetadataRequest) -> Metadata
 
 
 def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
+    key = _repeated_key(ctx, request)
+    if key is not None:
+        repeated: MetadataResponse | None = ctx.repeated(key)
+        if repeated is not None:
+            return repeated
     missing: list[str] = []
     topics = ctx.long_work.run(_topics(ctx, request, missing))
     if isinstance(topics, list) and not missing:
-        return _response(ctx, request, topics)
+        response = _response(ctx, request, topics)
+        if key is not None and sum(len(topic.partitions) for topic in topics) <= _REPEATED_PARTITIONS_MAX:
+            ctx.repeat(key, response)
+        return response
     return _with_new_topics(ctx, request, topics, missing)
+
+
+def _repeated_key(ctx: RequestContext, request: MetadataRequest) -> Hashable | None:
+    """Return everything that determines the response to a request for one topic by name, or None if the
+    response cannot be repeated. The response to a request for a missing topic, which may be created, is not.
+    """
+    topics = request.topics
+    if (
+        topics is None
+        or len(topics) != 1
+        or ctx.authorizer is not None
+        or request.include_topic_authorized_operations
+        or request.include_cluster_authorized_operations
+    ):
+        return None
+    name, cache, caller = topics[0].name, ctx.services.metadata, ctx.caller
+    if name not in cache.topics or topics[0].topic_id != _NO_TOPIC_ID:
+        return None
+    listener = caller.listener_name, caller.local_host, caller.local_port
+    return ctx.api_version, cache.generation, name, listener
 
 
 def _topics(

@@ -32,6 +32,8 @@ class MetadataCache:
         self.cluster_id = cluster_id
         self.local_id = local_id
         self.feed = MetadataFeed()
+        self.generation = 0
+        """Number of changes to the values in the cache."""
         self.controller_id = -1
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
@@ -87,6 +89,7 @@ class MetadataCache:
         return old
 
     def _remove(self, name: str) -> TopicMetadata | None:
+        self.generation += 1
         old = self.topics.pop(name, None)
         if old is not None:
             self._names.pop(old.topic_id, None)
@@ -135,15 +138,18 @@ class MetadataChange:
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
         known.clear()
         known.update(brokers)
+        self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
+            self._cache.generation += 1
             self._delta.controller_changed = True
 
     def set_finalized_features_epoch(self, epoch: int) -> None:
         if epoch != self._cache.finalized_features_epoch:
             self._cache.finalized_features_epoch = epoch
+            self._cache.generation += 1
             self._delta.features_changed = True
 
     def publish(self) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.api.api import SIZE_BYTES, Api, Part
 from kafka_compat.api.calls import Calls
-from kafka_compat.api.codec_thread import ELEMENTS_ON_LOOP_MAX
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
@@ -27,13 +27,11 @@ from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kafka_compat.errors import KafkaError
 
 log = logging.getLogger(__name__)
 
-_FIXED_HEADER: Final = Struct(">hhih")
+_fixed_header: Final[Callable[[memoryview], tuple[int, int, int, int]]] = Struct(">hhih").unpack_from
 HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
@@ -81,7 +79,7 @@ class Dispatcher:
     def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
         if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"the header has only {len(frame)} bytes")
-        key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
+        key, version, correlation_id, client_id_length = _fixed_header(frame)
         calls = self._calls
         api = calls.apis.get(key) or calls.api(key)
         if api is None:
@@ -102,7 +100,7 @@ class Dispatcher:
             caller = connection.caller = caller.with_client_id(client_id)
         began_s = 0.0 if calls.stages is None else time.perf_counter()
         try:
-            request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
+            request = api.decode(version, frame, position)
         except TooLong:
             deferred = Deferred(is_serial=True)
             self._answer(connection, api, version, correlation_id, deferred)
@@ -131,14 +129,14 @@ class Dispatcher:
         """Return the response to a request rejected with `error`, or None if it gets no response."""
         if len(frame) < HEADER_BYTES:
             return None
-        key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
+        key, version, correlation_id, client_id_length = _fixed_header(frame)
         api = self._calls.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             return None
         try:
             is_flexible = version >= api.first_flexible_version
             _, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-            request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
+            request = api.decode(version, frame, position)
             response = api.error_response(version, request, error)
             return None if response is None else api.encode(version, correlation_id, response)
         except (MalformedRequest, TooLong):

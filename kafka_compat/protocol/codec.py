@@ -212,7 +212,7 @@ def _decoder(cls: type, version: int, size_bytes: int) -> Any:
 
 def _new_decoder(cls: type, version: int, key: int) -> Any:
     _check_version(cls, version)
-    decoder = None if key < 0 else _native_codecs(cls, "DECODERS").get((cls, version))
+    decoder = None if key < 0 else native_codecs(cls, "DECODERS").get((cls, version))
     if decoder is None:
         decoder = _interruptible_decoder(cls, version)
     cls.__decoders__[key] = decoder  # type: ignore[attr-defined]
@@ -221,7 +221,7 @@ def _new_decoder(cls: type, version: int, key: int) -> Any:
 
 def _new_encoder(cls: type, version: int) -> Any:
     _check_version(cls, version)
-    encoder = _native_codecs(cls, "ENCODERS").get((cls, version))
+    encoder = native_codecs(cls, "ENCODERS").get((cls, version))
     if encoder is None:
         encoder = _interruptible_encoder(cls, version)
     cls.__encoders__[version] = encoder  # type: ignore[attr-defined]
@@ -244,8 +244,10 @@ def _interruptible_encoder(cls: type, version: int) -> Any:
     return encoder
 
 
-def _native_codecs(cls: type, kind: str) -> dict[tuple[type, int], Any]:
-    """Return the native decoders or encoders of the module of a message class, if it has any."""
+def native_codecs(cls: type, kind: str) -> dict[tuple[type, int], Any]:
+    """Return the native codecs of a message class's module, by class and version: kind is DECODERS, ENCODERS
+    or FRAMERS. Empty if the classes are not native.
+    """
     return getattr(sys.modules[cls.__module__], kind, {})
 
 

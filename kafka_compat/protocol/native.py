@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from librt.strings import BytesWriter
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import i32, i64, u8
 
 from kafka_compat.protocol.buffers import IN_MEMORY
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, represent, same
@@ -45,6 +45,46 @@ def _described(spec: FieldSpec, natives: dict[str, Any]) -> FieldSpec:
     if spec.factory is not None:
         return spec._replace(type=native, factory=native)
     return spec._replace(type=native, default=None if spec.default is None else native())
+
+
+class Frame:
+    """A response frame under construction."""
+
+    def __init__(self, correlation_id: int, has_tags: bool) -> None:
+        self.out = BytesWriter()
+        """The writer of the first part, which begins with the size of the frame."""
+        write_i32_be(self.out, 0)
+        write_i32_be(self.out, i32(correlation_id))
+        if has_tags:
+            self.out.append(0)
+        self._earlier: list[Any] = []
+        self._earlier_bytes: i64 = 0
+
+    def write_records(self, out: BytesWriter, records: Any, size: i64) -> BytesWriter:
+        """Write short records to `out`. Others become a part. Return the writer to continue with."""
+        if size <= RECORDS_COPIED_BYTES_MAX and isinstance(records, IN_MEMORY):
+            out.write(bytes(records))
+            return out
+        self._earlier.append(out)
+        self._earlier.append(records)
+        self._earlier_bytes += len(out) + size
+        return BytesWriter()
+
+    def parts(self, out: BytesWriter) -> list[Any]:
+        """Finish the frame, whose last bytes are in `out`, and return its parts."""
+        size: i64 = self._earlier_bytes + len(out) - 4
+        first = self.out
+        first[0] = u8(size >> 24 & 255)
+        first[1] = u8(size >> 16 & 255)
+        first[2] = u8(size >> 8 & 255)
+        first[3] = u8(size & 255)
+        if not self._earlier:
+            return [out.getvalue()]
+        parts: list[Any] = [
+            part.getvalue() if isinstance(part, BytesWriter) else part for part in self._earlier
+        ]
+        parts.append(out.getvalue())
+        return parts
 
 
 def write_uvarint(out: BytesWriter, value: i64) -> None:

@@ -13,20 +13,23 @@ from importlib import import_module
 
 from kafka_compat.protocol.decoder_source import DecoderSource
 from kafka_compat.protocol.encoder_source import EncoderSource
+from kafka_compat.protocol.headers import has_flexible_response_header
 from kafka_compat.protocol.interpreter import smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 _CODECS = {
     "ProduceRequest": {"decode": 7},
-    "ProduceResponse": {"encode": 7},
+    "ProduceResponse": {"frame": 7},
     "FetchRequest": {"decode": 11, "encode": 13},
-    "FetchResponse": {"encode": 11, "decode": 13},
+    "FetchResponse": {"frame": 11, "decode": 13},
     "MetadataRequest": {"decode": 4},
-    "MetadataResponse": {"encode": 4},
+    "MetadataResponse": {"frame": 4},
     "ApiVersionsRequest": {"decode": 3},
-    "ApiVersionsResponse": {"encode": 0},
+    "ApiVersionsResponse": {"frame": 0},
 }
-"""The lowest version of each generated codec. Recent clients and followers use these versions."""
+"""The lowest version of each generated codec. Recent clients and followers use these versions. A "frame"
+encodes a whole response frame, with its size and header, as a list of parts.
+"""
 
 _READ = {"h": ("read_i16_be", 2), "i": ("read_i32_be", 4), "q": ("read_i64_be", 8)}
 _WRITE = {"b": "write_i8", "h": "write_i16_be", "i": "write_i32_be", "q": "write_i64_be"}
@@ -47,7 +50,7 @@ from kafka_compat.protocol.buffers import (
 )
 from kafka_compat.protocol.messages import {api}_schema as schemas
 from kafka_compat.protocol.native import (
-    NativeMessage, describe, write_i8, write_records, write_string, write_uvarint,
+    Frame, NativeMessage, describe, write_i8, write_records, write_string, write_uvarint,
 )
 from kafka_compat.protocol.schema import ZERO_UUID
 
@@ -66,13 +69,13 @@ def native_module(api: str) -> str:
     lines = [_OPENING.format(api=api)]
     for cls in classes:
         lines += _class_source(cls)
-    tables: dict[str, list[str]] = {"decode": [], "encode": []}
+    tables: dict[str, list[str]] = {"decode": [], "encode": [], "frame": []}
     for cls in classes:
         known: dict[str, str] = {}
         for kind, first_version in _CODECS.get(cls.__name__, {}).items():
             for version in range(first_version, schema_of(cls).versions.high + 1):
                 flexible = version in schema_of(cls).flexible
-                source = _DECODER(version, flexible) if kind == "decode" else _ENCODER(version, flexible)
+                source = _SOURCES[kind](version, flexible)
                 source.write_function(cls)
                 body = "\n".join(source.lines)
                 name = known.get(kind + body)
@@ -80,8 +83,8 @@ def native_module(api: str) -> str:
                     name = known[kind + body] = f"{kind}_{cls.__name__}_{version}"
                     lines += [source.heading(name, cls), body]
                 tables[kind].append(f"    ({cls.__name__}, {version}): {name},")
-    for kind, table in (("DECODERS", "decode"), ("ENCODERS", "encode")):
-        lines += [f"{kind}: Final[dict[tuple[type, int], Any]] = {{", *tables[table], "}"]
+    for kind, table in tables.items():
+        lines += [f"{kind.upper()}RS: Final[dict[tuple[type, int], Any]] = {{", *table, "}"]
     names = ", ".join(cls.__name__ for cls in classes)
     lines.append(f"describe(schemas, [{names}])")
     return "\n".join(lines) + "\n"
@@ -230,7 +233,8 @@ class _NativeEncoder(EncoderSource):
         self.write = "out"
         for text in ("out = BytesWriter()", "n: i64 = 0", "left: i64 = limit"):
             self.line(text)
-        super().write_function(cls)
+        self.struct(cls, "m")
+        self.flush()
         self.line("w(out.getvalue())")
 
     def flush(self) -> None:
@@ -276,11 +280,15 @@ class _NativeEncoder(EncoderSource):
             self.line(f"n = {size}{' + 1' if self.flexible else ''}")
             self.length("i")
             if wire_type.name == "records":
-                self.line(f"{self.write} = write_records({self.write}, {value}, w, write_apart)")
+                self.line(f"{self.write} = {self.write_records(value)}")
             else:
                 self.line(f"{self.write}.write({encoded})")
         if nullable:
             self.depth -= 1
+
+    def write_records(self, value: str) -> str:
+        """Return the expression that writes `n` bytes of records and returns the writer for later fields."""
+        return f"write_records({self.write}, {value}, w, write_apart)"
 
     def tagged_fields(self, tagged: list[FieldSpec], source: str) -> None:
         self.flush()
@@ -354,7 +362,36 @@ class _NativeEncoder(EncoderSource):
         self.depth -= 2 if nullable else 1
 
 
-_DECODER, _ENCODER = _NativeDecoder, _NativeEncoder
+class _NativeFrame(_NativeEncoder):
+    """Writes a response frame."""
+
+    def heading(self, name: str, cls: type[Message]) -> str:
+        return f"def {name}(m: {cls.__name__}, correlation_id: int, limit: int) -> list[Any]:"
+
+    def write_function(self, cls: type[Message]) -> None:
+        self.write = "out"
+        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, self.version)
+        for text in (
+            f"frame = Frame(correlation_id, {has_tags})",
+            "out = frame.out",
+            "n: i64 = 0",
+            "left: i64 = limit",
+        ):
+            self.line(text)
+        self.struct(cls, "m")
+        self.flush()
+        self.line("return frame.parts(out)")
+
+    def write_records(self, value: str) -> str:
+        size = "n - 1" if self.flexible else "n"
+        return f"frame.write_records({self.write}, {value}, {size})"
+
+
+_SOURCES: dict[str, type[_NativeDecoder | _NativeEncoder]] = {
+    "decode": _NativeDecoder,
+    "encode": _NativeEncoder,
+    "frame": _NativeFrame,
+}
 
 
 def _codes(codes: str) -> list[str]:

@@ -25,7 +25,7 @@ import random
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -52,27 +52,48 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
     return (topic if isinstance(topic, str) else topic.int, partition)
 
 
-@dataclass(slots=True)
 class FetchTarget:
     """One partition that a client fetches, and the offsets last sent to the client."""
 
-    topic: str | UUID
-    partition: int
-    fetch_offset: int
-    max_bytes: int
-    current_leader_epoch: int = -1
-    last_fetched_epoch: int = -1
-    log_start_offset: int = -1
-    sent_high_watermark: int = -1
-    sent_log_start_offset: int = -1
-    replica: Partition | None = None
-    """The partition from which a follower's target was last read."""
-    agrees: bool = False
-    """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
-    key: PartitionKey = field(init=False)
+    __slots__ = (
+        "agrees",
+        "current_leader_epoch",
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "replica",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "topic",
+    )
 
-    def __post_init__(self) -> None:
-        self.key = partition_key(self.topic, self.partition)
+    def __init__(
+        self,
+        topic: str | UUID,
+        partition: int,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+        self.replica: Partition | None = None
+        """The partition from which a follower's target was last read."""
+        self.agrees = False
+        """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
+        self.key = partition_key(topic, partition)
 
 
 @dataclass(slots=True)
@@ -93,20 +114,29 @@ class FetchSession:
     """Whether the session was older than the eviction time when `worth` was set."""
 
 
-@dataclass(slots=True)
 class FetchPlan:
     """The partitions that a request fetches, including the partitions of its session."""
 
-    targets: list[FetchTarget]
-    session: FetchSession | None = None
-    """The session of an incremental request, or None for a full request."""
-    next_epoch: int = FINAL_EPOCH
-    """The epoch of the next request in `session`."""
-    wants_session: bool = False
-    """Whether a full request asks for a session, which `FetchSessionCache.open` then creates."""
-    uses_topic_ids: bool = False
-    denied: Sequence[FetchTarget] = ()
-    """The partitions of the request or its session that the client is not authorized to read."""
+    __slots__ = ("denied", "next_epoch", "session", "targets", "uses_topic_ids", "wants_session")
+
+    def __init__(
+        self,
+        targets: list[FetchTarget],
+        session: FetchSession | None = None,
+        next_epoch: int = FINAL_EPOCH,
+        wants_session: bool = False,
+        uses_topic_ids: bool = False,
+    ) -> None:
+        self.targets = targets
+        self.session = session
+        """The session of an incremental request, or None for a full request."""
+        self.next_epoch = next_epoch
+        """The epoch of the next request in `session`."""
+        self.wants_session = wants_session
+        """Whether a full request asks for a session, which `FetchSessionCache.open` then creates."""
+        self.uses_topic_ids = uses_topic_ids
+        self.denied: Sequence[FetchTarget] = ()
+        """The partitions of the request or its session that the client is not authorized to read."""
 
     @property
     def session_id(self) -> int:

@@ -177,8 +177,8 @@ class _Scan:
             else:
                 records, size_bytes = list(records_of(batch)), len(batch)
                 if records:
-                    header = header._replace(base_offset=records[0].offset, last_offset_delta=0)
-                    header = header._replace(last_offset_delta=records[-1].offset - header.base_offset)
+                    header = header.replace(base_offset=records[0].offset, last_offset_delta=0)
+                    header = header.replace(last_offset_delta=records[-1].offset - header.base_offset)
             self._begin(header)
             self._bytes += size_bytes
             self._gather(header, records)

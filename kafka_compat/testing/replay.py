@@ -16,7 +16,7 @@ from kafka_compat.client.connection import Connection
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_named, from_json, to_json
 from kafka_compat.protocol.messages import request_class
-from kafka_compat.storage.records.batch import HEADER, HEADER_SIZE, read_header, seal
+from kafka_compat.storage.records.batch import HEADER_SIZE, read_header, seal
 
 Entry = dict[str, Any]
 
@@ -113,7 +113,7 @@ class _Replay:
             end = start + header.size_bytes
             now = self._ids.get(("producer_id", header.producer_id), header.producer_id)
             if now != header.producer_id:
-                HEADER.pack_into(records, start, *header._replace(producer_id=now))
+                records[start : start + HEADER_SIZE] = header.replace(producer_id=now).pack()
                 seal(memoryview(records)[start:end])
             start = end
         return bytes(records)

@@ -206,16 +206,13 @@ class BatchCleaner:
 
 
 def _without_records(header: BatchHeader) -> bytes:
-    batch = bytearray(
-        batches.HEADER.pack(
-            *header._replace(
-                batch_length=batches.HEADER_SIZE - batches.LOG_OVERHEAD,
-                attributes=header.attributes & ~(batches.COMPRESSION_MASK | DELETE_HORIZON_FLAG),
-                base_timestamp=batches.NO_TIMESTAMP,
-                record_count=0,
-            )
-        )
+    emptied = header.replace(
+        batch_length=batches.HEADER_SIZE - batches.LOG_OVERHEAD,
+        attributes=header.attributes & ~(batches.COMPRESSION_MASK | DELETE_HORIZON_FLAG),
+        base_timestamp=batches.NO_TIMESTAMP,
+        record_count=0,
     )
+    batch = bytearray(emptied.pack())
     batches.seal(batch)
     return bytes(batch)
 
@@ -225,7 +222,7 @@ def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[
     if not header.attributes & batches.TIMESTAMP_TYPE_FLAG:
         deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
         max_timestamp = header.base_timestamp + max(deltas)
-    return header._replace(max_timestamp=max_timestamp, record_count=len(kept))
+    return header.replace(max_timestamp=max_timestamp, record_count=len(kept))
 
 
 def _with_horizon(
@@ -239,7 +236,7 @@ def _with_horizon(
         record = b"\0" + encode_varint(delta + moved_ms) + body[rest : found.bounds[index + 1]]
         parts.append(encode_varint(len(record)))
         parts.append(record)
-    shrunk = _shrunk(header, body, found, kept)._replace(
+    shrunk = _shrunk(header, body, found, kept).replace(
         base_timestamp=due_ms, attributes=header.attributes | DELETE_HORIZON_FLAG
     )
     return join_batch(shrunk, b"".join(parts))

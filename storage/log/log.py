@@ -290,7 +290,7 @@ class Log:
                         self.log_start_offset,
                         True,
                     )
-            stamp(data, position, next_offset, leader_epoch)
+            stamp(data, position, next_offset, header.batch_length, leader_epoch)
             position += LOG_OVERHEAD + header.batch_length
             next_offset += header.last_offset_delta + 1
             if header.max_timestamp > max_timestamp:

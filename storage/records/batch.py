@@ -28,7 +28,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.crc import crc32c
@@ -57,28 +58,79 @@ CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+FIELDS: Final = (
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+)
 _LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
-_BASE_OFFSET: Final = struct.Struct(">q")
-_LEADER_EPOCH: Final = struct.Struct(">i")
+_Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+_unpack: Final[Callable[[Buffer, int], _Fields]] = HEADER.unpack_from
+_stamp: Final = struct.Struct(">qii").pack_into
 _CRC: Final = struct.Struct(">I")
 
 
-class BatchHeader(NamedTuple):
-    """The fields of a batch header, in byte order."""
+class BatchHeader:
+    """The fields of a batch header, in byte order. They are not modified."""
 
-    base_offset: int
-    batch_length: int
-    partition_leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
+    __slots__ = FIELDS
+
+    def __init__(
+        self,
+        base_offset: int,
+        batch_length: int,
+        partition_leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        record_count: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.batch_length = batch_length
+        self.partition_leader_epoch = partition_leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.attributes = attributes
+        self.last_offset_delta = last_offset_delta
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.record_count = record_count
+
+    def fields(self) -> dict[str, int]:
+        """Return the fields by name, in byte order."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def replace(self, **changes: int) -> BatchHeader:
+        """Return a copy with other values of some fields."""
+        return BatchHeader(**(self.fields() | changes))
+
+    def pack(self) -> bytes:
+        return HEADER.pack(*self.fields().values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchHeader) and self.fields() == other.fields()
+
+    def __repr__(self) -> str:
+        return f"BatchHeader({self.fields()})"
 
     @property
     def size_bytes(self) -> int:
@@ -143,14 +195,47 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # Avoid `_make`, which checks the number of fields and slows down scans of small batches.
-        return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
+        return unpack_header(buffer, position)
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)
     try:
-        return BatchHeader._make(HEADER.unpack_from(buffer, position))
+        return unpack_header(buffer, position)
     except struct.error:
         raise CorruptRecord(f"{size - position} bytes cannot hold a batch header of {HEADER_SIZE}") from None
+
+
+def unpack_header(buffer: Buffer, position: int) -> BatchHeader:
+    """Read a header of format 2. Raises struct.error if it is incomplete."""
+    (
+        base_offset,
+        batch_length,
+        partition_leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    ) = _unpack(buffer, position)
+    return BatchHeader(
+        base_offset,
+        batch_length,
+        partition_leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    )
 
 
 def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
@@ -208,10 +293,11 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
     return headers
 
 
-def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the base offset and leader epoch, which the CRC excludes, to the batch at `position`."""
-    _BASE_OFFSET.pack_into(buffer, position, base_offset)
-    _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
+def stamp(
+    buffer: bytearray | memoryview, position: int, base_offset: int, batch_length: int, leader_epoch: int
+) -> None:
+    """Write the fields that the CRC excludes to the batch at `position`."""
+    _stamp(buffer, position, base_offset, batch_length, leader_epoch)
 
 
 def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:

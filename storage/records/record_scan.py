@@ -14,38 +14,35 @@ The compiled module uses only `_walk`, which takes 0.03 microseconds per record.
 from __future__ import annotations
 
 from types import BuiltinFunctionType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records.records import read_varint, read_varlong
 
-
-class Scan(NamedTuple):
-    """The smallest and largest timestamp delta in a batch, in ms, and whether any key is null."""
-
-    min_timestamp_delta: int
-    max_timestamp_delta: int
-    has_null_key: bool
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
-def scan(body: bytes, count: int) -> Scan:
-    """Check that `body` contains exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, …
+def scan(data: bytes, count: int, start: int = 0) -> tuple[int, int, bool]:
+    """Check that `data` contains exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, … at
+    `start`. Return the smallest and the largest timestamp delta in ms, and whether any key is null.
 
     Raises InvalidRecord if it does not. If an offset delta is wrong, the error contains the record's index.
     """
-    if count * _MIN_RECORD_BYTES > len(body):
-        raise InvalidRecord(f"{len(body)} bytes cannot contain {count} records")
-    state = _State()
+    size_bytes = len(data) - start
+    if count * _MIN_RECORD_BYTES > size_bytes:
+        raise InvalidRecord(f"{size_bytes} bytes cannot contain {count} records")
+    state = _State(start)
     try:
         if count < _RUN_MIN or IS_COMPILED:
-            _walk(body, count, state)
+            _walk(data, count, state)
         else:
-            _scan_many(body, count, state)
+            _scan_many(data, count, state)
     except IndexError:
         raise InvalidRecord("a record extends past the end of its batch") from None
-    if state.position != len(body):
-        raise InvalidRecord(f"{len(body) - state.position} bytes follow the last of {count} records")
-    return Scan(state.low, state.high, state.has_null_key)
+    if state.position != len(data):
+        raise InvalidRecord(f"{len(data) - state.position} bytes follow the last of {count} records")
+    return state.low, state.high, state.has_null_key
 
 
 def _scan_many(body: bytes, count: int, state: _State) -> None:
@@ -71,18 +68,16 @@ _FIRST_PAUSE: Final = 8
 class _State:
     __slots__ = ("has_null_key", "high", "index", "low", "position")
 
-    def __init__(self) -> None:
+    def __init__(self, start: int) -> None:
         self.index = 0
-        self.position = 0
-        self.low = 1 << 63
-        self.high = -1 << 63
+        self.position = start
+        self.low = self.high = 0
+        """The smallest and largest timestamp deltas of the records below `index`, in ms."""
         self.has_null_key = False
 
     def see(self, low: int, high: int) -> None:
-        if low < self.low:
-            self.low = low
-        if high > self.high:
-            self.high = high
+        self.low = min(low, self.low) if self.index else low
+        self.high = max(high, self.high) if self.index else high
 
 
 BEYOND: Final = 1 << 40
@@ -102,9 +97,20 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     ten times as long. Positions outside the batch need no separate check, because they cause an IndexError or
     a wrong end of a record or of the batch.
     """
-    position, low, high, null_key = state.position, state.low, state.high, state.has_null_key
+    # In the compiled module, these variables are C integers.
+    position: i64 = state.position
+    low: i64 = state.low
+    high: i64 = state.high
+    end: i64
+    byte: i64
+    second: i64
+    number: i64
+    delta: i64
+    length: i64
+    index: i64
+    null_key = state.has_null_key
     step = STEP
-    last_delta_byte = -1
+    last_delta_byte: i64 = -1
     for index in range(state.index, stop):
         byte = data[position]
         end = position + step[byte]
@@ -135,9 +141,11 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
                     position += 2
                 else:
                     delta, position = read_varlong(data, position)
-            if delta > high:
+            if index == 0:
+                low = high = delta
+            elif delta > high:
                 high = delta
-            if delta < low:
+            elif delta < low:
                 low = delta
         byte = data[position]
         # Expect the encoded index as the offset delta. If it differs, `_check_offset` decodes the delta.

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
 from kafka_compat.storage.records.batch import (
     CONTROL_FLAG,
-    HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     NO_PRODUCER_EPOCH,
@@ -188,7 +187,7 @@ def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) ->
     """Build a batch from `header` and the uncompressed records in `body`, and compute its length and CRC."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
-    batch = bytearray(HEADER.pack(*header))
+    batch = bytearray(header.pack())
     batch += body
     _LENGTH.pack_into(batch, _LENGTH_POSITION, len(batch) - LOG_OVERHEAD)
     seal(batch)

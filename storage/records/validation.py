@@ -27,7 +27,6 @@ from kafka_compat.storage.records.batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     CRC_START,
-    HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
@@ -36,6 +35,7 @@ from kafka_compat.storage.records.batch import (
     BatchHeader,
     read_header,
     seal,
+    unpack_header,
 )
 from kafka_compat.storage.records.compression import NAMES, decompress
 from kafka_compat.storage.records.crc import crc32c
@@ -160,10 +160,9 @@ def validate_batches(
     raises TakesLong if the validation would take more than a few milliseconds.
     """
     size_bytes = len(data)
-    try:
-        header = tuple.__new__(BatchHeader, HEADER.unpack_from(data))
-    except struct.error:
+    if size_bytes < HEADER_SIZE:
         return _validate_unusual(data, policy, now_ms, produce_version, quick)
+    header = unpack_header(data, 0)
     if header.magic != 2 or header.batch_length != size_bytes - LOG_OVERHEAD:
         return _validate_unusual(data, policy, now_ms, produce_version, quick)
     if quick and (header.record_count > QUICK_SCAN_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX):
@@ -191,8 +190,11 @@ def validate_batches(
     max_timestamp = header.max_timestamp
     body = None
     if policy.validate_records:
-        body = bytes(data[HEADER_SIZE:]) if codec == 0 else _decompressed(codec, data, quick)
-        least, greatest, has_null_key = scan(body, count)
+        if codec == 0:
+            least, greatest, has_null_key = scan(bytes(data), count, HEADER_SIZE)
+        else:
+            body = _decompressed(codec, data, quick)
+            least, greatest, has_null_key = scan(body, count)
         max_timestamp = header.base_timestamp + greatest
         if policy.timestamp_type is _CREATE_TIME:
             out_of_range = (
@@ -217,7 +219,7 @@ def validate_batches(
     converted = False
     if policy.compression_type != "producer" and NAMES[policy.compression_type] != codec:
         if body is None:
-            body = _decompressed(codec, data, quick)
+            body = _decompressed(codec, data, quick) if codec else bytes(data[HEADER_SIZE:])
         if quick and len(body) > QUICK_COMPRESSED_BYTES_MAX:
             raise TakesLong
         data, header = _recompress(header, body, policy)
@@ -255,7 +257,7 @@ def _decompressed(codec: int, data: memoryview, quick: bool) -> bytes:
 
 def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
     attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
-    batch = join_batch(header._replace(attributes=attributes), body, level=policy.compression_level)
+    batch = join_batch(header.replace(attributes=attributes), body, level=policy.compression_level)
     if len(batch) > policy.max_message_bytes:
         raise _too_large(len(batch), policy)
     data = memoryview(batch)

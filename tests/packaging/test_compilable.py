@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 
 import kafka_compat.protocol.messages
 from kafka_compat.protocol.codec import HOT_APIS, decode, encode
+from kafka_compat.protocol.headers import has_flexible_response_header
 from kafka_compat.protocol.native_module import native_module
-from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of
+from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of, schema_of
 from tests.packaging.compiled_modules import compiled_modules
 from tests.support.servers import PROJECT
 
@@ -311,7 +313,16 @@ def test_native_messages_and_codecs_agree_with_those_in_python(
     monkeypatch.setattr(kafka_compat.protocol.messages, f"{api}_schema", module, raising=False)
     made: dict[str, Any] = {}
     exec(native_module(api), made)
-    assert made["DECODERS"] and made["ENCODERS"]
+    assert made["DECODERS"] and (made["ENCODERS"] or made["FRAMERS"])
+    for (native, version), function in made["FRAMERS"].items():
+        cls = getattr(module, native.__name__)
+        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, version)
+        for elements in (0, 1, 3):
+            body = encode(_filled(cls, elements) if elements else cls(), version)
+            start = struct.pack(">ii", 4 + has_tags + len(body), 77) + bytes(has_tags)
+            message = _filled(native, elements) if elements else native()
+            frame = b"".join(function(message, 77, 10**7))
+            assert frame == start + body, f"{native.__name__} {version}"
     for (native, version), function in made["ENCODERS"].items():
         cls = getattr(module, native.__name__)
         for elements in (0, 1, 3):

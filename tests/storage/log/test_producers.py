@@ -227,7 +227,7 @@ def test_a_control_batch_emptied_by_compaction_is_ignored() -> None:
             EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=1, producer_epoch=0, timestamp=1
         )
     )
-    assert partition.state.apply(header._replace(record_count=0, base_offset=5), b"") is None
+    assert partition.state.apply(header.replace(record_count=0, base_offset=5), b"") is None
 
 
 def test_idle_producers_expire_except_within_a_transaction() -> None:

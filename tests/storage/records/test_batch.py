@@ -58,7 +58,8 @@ def test_the_header_matches_what_kafka_python_reads() -> None:
 def test_stamping_keeps_the_crc_valid_and_changes_one_batch() -> None:
     first, second = batch_of_two(), batch_of_two()
     both = bytearray(first + second)
-    stamp(both, len(first), base_offset=123_456_789_012, leader_epoch=8)
+    length = read_header(both, len(first)).batch_length
+    stamp(both, len(first), 123_456_789_012, length, leader_epoch=8)
     assert both[: len(first)] == first
     header = read_header(both, len(first))
     assert (header.base_offset, header.partition_leader_epoch) == (123_456_789_012, 8)

@@ -27,7 +27,7 @@ ROWS = st.lists(st.tuples(GAPS, CONTENTS, CONTENTS, DELTAS, st.integers(0, 2)), 
 
 def header_of(count: int, last_delta: int) -> BatchHeader:
     header = read_header(build_batch([Record(timestamp=0)], base_offset=7))
-    return header._replace(record_count=count, last_offset_delta=last_delta)
+    return header.replace(record_count=count, last_offset_delta=last_delta)
 
 
 def body_of(rows: list[Row]) -> tuple[BatchHeader, bytes]:
@@ -52,7 +52,7 @@ def test_keys_and_record_bounds_match_those_of_the_record_reader(rows: list[Row]
     for index, record in enumerate(records):
         start, end = found.bounds[index : index + 2]
         assert timestamp_delta_at(body, start)[0] == record.timestamp
-        alone = header._replace(record_count=1)
+        alone = header.replace(record_count=1)
         assert list(iter_body(alone, body[start:end])) == [record]
 
 

@@ -127,7 +127,7 @@ def test_unterminated_varints_are_rejected(encoded: bytes) -> None:
 
 def damaged(body: bytes, count: int = 1) -> bytes:
     header = read_header(build_batch([Record(timestamp=0)]))
-    return join_batch(header._replace(record_count=count, last_offset_delta=count - 1), body)
+    return join_batch(header.replace(record_count=count, last_offset_delta=count - 1), body)
 
 
 GOOD = encode_record(0, 0, b"key", b"value", [("h", b"x")])

@@ -67,7 +67,7 @@ def unsealed(position: int, fmt: str, value: int) -> bytearray:
 def with_body(body: bytes, count: int = 1, codec: CompressionType = CompressionType.NONE) -> bytes:
     header = read_header(build_batch([Record(timestamp=NOW_MS)]))
     return join_batch(
-        header._replace(attributes=int(codec), record_count=count, last_offset_delta=count - 1), body
+        header.replace(attributes=int(codec), record_count=count, last_offset_delta=count - 1), body
     )
 
 
