@@ -29,7 +29,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.crc import crc32c
@@ -74,8 +74,8 @@ FIELDS: Final = (
     "record_count",
 )
 _LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
-_Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
-_unpack: Final[Callable[[Buffer, int], _Fields]] = HEADER.unpack_from
+Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+_unpack: Final[Callable[[Buffer, int], Fields]] = HEADER.unpack_from
 _stamp: Final = struct.Struct(">qii").pack_into
 _CRC: Final = struct.Struct(">I")
 
@@ -85,35 +85,22 @@ class BatchHeader:
 
     __slots__ = FIELDS
 
-    def __init__(
-        self,
-        base_offset: int,
-        batch_length: int,
-        partition_leader_epoch: int,
-        magic: int,
-        crc: int,
-        attributes: int,
-        last_offset_delta: int,
-        base_timestamp: int,
-        max_timestamp: int,
-        producer_id: int,
-        producer_epoch: int,
-        base_sequence: int,
-        record_count: int,
-    ) -> None:
-        self.base_offset = base_offset
-        self.batch_length = batch_length
-        self.partition_leader_epoch = partition_leader_epoch
-        self.magic = magic
-        self.crc = crc
-        self.attributes = attributes
-        self.last_offset_delta = last_offset_delta
-        self.base_timestamp = base_timestamp
-        self.max_timestamp = max_timestamp
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.record_count = record_count
+    def __init__(self, fields: Fields) -> None:
+        (
+            self.base_offset,
+            self.batch_length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = fields
 
     def fields(self) -> dict[str, int]:
         """Return the fields by name, in byte order."""
@@ -121,7 +108,7 @@ class BatchHeader:
 
     def replace(self, **changes: int) -> BatchHeader:
         """Return a copy with other values of some fields."""
-        return BatchHeader(**(self.fields() | changes))
+        return BatchHeader(cast(Fields, tuple((self.fields() | changes).values())))
 
     def pack(self) -> bytes:
         return HEADER.pack(*self.fields().values())
@@ -206,57 +193,16 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def unpack_header(buffer: Buffer, position: int) -> BatchHeader:
     """Read a header of format 2. Raises struct.error if it is incomplete."""
-    (
-        base_offset,
-        batch_length,
-        partition_leader_epoch,
-        magic,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        record_count,
-    ) = _unpack(buffer, position)
-    return BatchHeader(
-        base_offset,
-        batch_length,
-        partition_leader_epoch,
-        magic,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        record_count,
-    )
+    return BatchHeader(_unpack(buffer, position))
 
 
 def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
     offset, length, crc, magic, attributes, timestamp = _LEGACY_HEADER.unpack_from(buffer, position)
     if magic == 0:
         timestamp = NO_TIMESTAMP
-    return BatchHeader(
-        base_offset=offset,
-        batch_length=length,
-        partition_leader_epoch=-1,
-        magic=magic,
-        crc=crc,
-        attributes=attributes,
-        last_offset_delta=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_PRODUCER_EPOCH,
-        base_sequence=NO_SEQUENCE,
-        record_count=1,
-    )
+    # No leader epoch, and one record without a producer.
+    producer = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    return BatchHeader((offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, *producer, 1))
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:

@@ -164,22 +164,10 @@ def build_batch(
         attributes |= CONTROL_FLAG
     count = len(records)
     max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
-    # Use positional arguments, which are faster. `join_batch` sets the length and the CRC.
-    header = BatchHeader(
-        base_offset,
-        0,
-        leader_epoch,
-        2,
-        0,
-        attributes,
-        count - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
+    # `join_batch` sets the length and the CRC.
+    offsets = base_offset, 0, leader_epoch, 2, 0, attributes, count - 1
+    producer = producer_id, producer_epoch, base_sequence
+    header = BatchHeader((*offsets, base_timestamp, max_timestamp, *producer, count))
     return join_batch(header, body, level=level)
 
 
