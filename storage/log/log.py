@@ -564,7 +564,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # Delete the other segments without rolling, to free space for the next attempt.
+                # Keep the active segment, and delete all others to free space for the next attempt to roll.
                 going = going[:-1]
                 if not going:
                     raise
