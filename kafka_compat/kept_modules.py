@@ -245,7 +245,7 @@ async def keep() -> None:
         _log.info("Could not copy kafka-compat's modules: %s. After an upgrade, restart the broker", error)
         return
     kept = keeping
-    _log.debug("Kept a copy of kafka-compat's modules (packages: %d)", len(kept._packages))
+    _log.debug("Copied kafka-compat's modules (packages: %d)", len(kept._packages))
 
 
 def _nameless_file() -> int:

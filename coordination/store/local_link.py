@@ -46,7 +46,7 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    # --- called by the event loop
+    # --- asyncio protocol methods
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -94,7 +94,7 @@ class StoreClient:
             else:
                 future.set_exception(error)
 
-    # --- for sessions
+    # --- requests of sessions
 
     async def _ask(self, kind: str, *arguments: Any, watch_id: int | None = None) -> Any:
         if self._is_lost:

@@ -158,7 +158,7 @@ class Api:
             try:
                 return decoder(frame, position, ELEMENTS_ON_LOOP_MAX)[0]
             except (IndexError, ValueError):
-                pass  # The other decoder fails as well, and states the reason.
+                pass  # `codec.decode_at` fails as well, and its error contains the reason.
         request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
         return request
 
@@ -191,7 +191,7 @@ class Api:
             try:
                 frame: list[Part] = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
             except (ValueError, OverflowError):
-                pass  # The other encoder fails as well, and states the reason.
+                pass  # The code below fails as well, and its error contains the reason.
             else:
                 if self.is_watched:
                     self.codes.count(response)
@@ -211,8 +211,7 @@ class Api:
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """Encode a long response as the parts of a frame. Call this in the codec's thread."""
-        # Without a lock, a count may be lost if the event loop counts another response at the same time. This
-        # is acceptable.
+        # Use no lock: a count may be lost if the event loop counts another response at the same time.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

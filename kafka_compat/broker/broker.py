@@ -393,7 +393,7 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # Unfreeze the objects of earlier runs, so that the next start collects their reference cycles.
+            # Unfreeze the objects of earlier runs, so that the next startup collects their reference cycles.
             gc.unfreeze()
         return sockets
 

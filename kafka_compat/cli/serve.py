@@ -224,8 +224,8 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 def _warn(config: BrokerConfig) -> None:
     if config.ambiguous:
         log.warning(
-            "Read settings as ISO-8859-1, as Kafka does, although the file looks like UTF-8: %s. Write "
-            "non-ASCII characters as \\u followed by four hexadecimal digits",
+            "Decoded non-ASCII settings as ISO-8859-1, as Kafka does, although they appear to be UTF-8: %s. "
+            "Write non-ASCII characters as \\u followed by four hexadecimal digits",
             ", ".join(config.ambiguous),
         )
     if config.unknown:

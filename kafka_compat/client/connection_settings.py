@@ -62,7 +62,7 @@ def read_settings(path: str) -> dict[str, str]:
     for name, entry in properties.items():
         if entry.in_utf8 is not None:
             log.warning(
-                "%s, line %d: read %s as ISO-8859-1, as Kafka does, although the file looks like UTF-8. "
+                "%s, line %d: decoded %s as ISO-8859-1, as Kafka does, although it appears to be UTF-8. "
                 "Write non-ASCII characters as \\u followed by four hexadecimal digits",
                 path,
                 entry.line,

@@ -141,7 +141,7 @@ class ControllerNodes:
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read the node again with a watch, because it may have been repaired since.
+                    # Read the node again with a watch, because it may have been repaired meanwhile.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again

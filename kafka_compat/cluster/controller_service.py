@@ -189,7 +189,7 @@ class ControllerService:
                 await asyncio.sleep(RETRY_S)
             except Exception:
                 # Retry after any failure, because a broker must know the controller.
-                log.exception("Could not watch the controller; retrying")
+                log.exception("Could not watch the controller node; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _step(self, store: MetadataStore) -> None:

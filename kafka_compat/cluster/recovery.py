@@ -254,7 +254,7 @@ class Recovery:
                 "Adopted topic %s from the log directories (partitions: %d), with default settings%s",
                 topic,
                 len(adopted.state.replicas),
-                "".join(f", {name}={value}" for name, value in adopted.overrides.items()),
+                "".join(f" except {name}={value}" for name, value in adopted.overrides.items()),
             )
         retention_ms = self._config.duration_ms("log.retention.ms")
         if unknown and retention_ms >= 0:
@@ -322,8 +322,8 @@ def _set_strays_aside(
             offsets = f"{held.log_start_offset}..{held.log_end_offset}"
             path = log_dirs.set_aside(*key)
             log.warning(
-                "Renamed the directory of %s-%d (offsets %s) to %s: it does not belong to a known topic. To "
-                "recover its records, create the topic, stop the broker, and rename the directory back",
+                "Renamed the directory of %s-%d (offsets %s) to %s: the topic is unknown. To recover the "
+                "records, create the topic, stop the broker, and rename the directory back",
                 *key,
                 offsets,
                 path,

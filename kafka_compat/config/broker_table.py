@@ -91,7 +91,7 @@ unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
 process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works # Synonym of broker.id; the name of the setting in KRaft mode.
+node.id int -1 high read-only works # Synonym for broker.id, used in KRaft mode.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only stored
 broker.session.timeout.ms int 9000 medium read-only stored

@@ -196,7 +196,7 @@ def _bounds(rule: str) -> tuple[str, str, str]:
 
 def _java_double(value: float) -> str:
     """Format a double like Java's Double.toString: 0.5, 1.0E7, 1.7976931348623157E308."""
-    from decimal import Decimal  # Import this here, because it is rarely needed and slow to import.
+    from decimal import Decimal  # Import Decimal here, because it is rarely needed and slow to import.
 
     if value == 0 or value != value or 1e-3 <= abs(value) < 1e7:
         return repr(value) if value == value else "NaN"

@@ -49,7 +49,7 @@ OWN_DEFAULTS: dict[str, str] = {
 }
 
 OWN_TABLE = f"""
-kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are created at the first startup of the cluster. A file with the same content is imported only once. Unset: no credentials are created.
+kafka.compat.scram.credentials.file string null medium read-only works # File with SCRAM credentials that are imported at startup, before the broker accepts connections. Each version of the file is imported only once per cluster. Unset: no credentials are imported.
 kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record in a produced batch is validated. false: only the batch header and the checksum are validated.
 kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Version of the transaction protocol offered to clients. 2: Kafka 4 clients use a new epoch for each transaction (KIP-890). Use the same value on all brokers.
 kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds between the first and the last byte of a request. The broker closes the connections of slower clients.

@@ -66,7 +66,7 @@ class CoordinatorRuntime(Generic[M, R]):
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
         commit_timeout_ms: int | None = None,
     ) -> None:
-        """`topic` and `noun` (for example "Group") are used in log lines. `now_ms` returns the time of day.
+        """`topic` and `noun` (for example "group") are used in log lines. `now_ms` returns the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record. `decode` raises
         MalformedRequest for an invalid record, and returns None for other types of records. `perform` carries
@@ -115,7 +115,7 @@ class CoordinatorRuntime(Generic[M, R]):
             is_done = True
 
         def on_error(error: Exception) -> None:
-            log.error("A background task for %s failed: %s", self._topic, error, exc_info=error)
+            log.error("A background task for topic %s failed: %s", self._topic, error, exc_info=error)
 
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
@@ -179,7 +179,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 "Loaded %s-%d (%ss: %d, records: %d)",
                 self._topic,
                 shard.index,
-                self._noun.lower(),
+                self._noun,
                 len(shard.machines),
                 loader.record_count,
             )
@@ -241,7 +241,7 @@ class CoordinatorRuntime(Generic[M, R]):
     def carry_out(self, running: RunningMachine[M], out: Output) -> None:
         """Carry out an Output: respond, append, and set the machine's timer."""
         for note in out.notes:
-            log.info("%s %s: %s", self._noun, running.key, note)
+            log.info("%s%s %s: %s", self._noun[0].upper(), self._noun[1:], running.key, note)
         for waiter, result in out.responses:
             cast("Callable[[Any], None]", waiter)(result)
         if out.write is not None:

@@ -73,7 +73,7 @@ class GroupCoordinator:
         self._new_member_id = new_member_id
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
-            noun="Group",
+            noun="group",
             coordinator_log=coordinator_log,
             scheduler=scheduler,
             now_ms=now_ms,

@@ -62,7 +62,7 @@ class HttpListener:
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
-        # Include the port, because browsers share cookies between the ports of a host.
+        # Include the port in the name, because browsers share cookies between the ports of a host.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
         self._disabled: Mapping[str, str] = {}
@@ -197,7 +197,7 @@ def _redirection(web: Any, location: str) -> Any:
 def _fields(data: bytes) -> dict[str, str]:
     """Return the fields of a form. If a name is repeated, the last value is used."""
     try:
-        # Convert line endings, because browsers send \r\n.
+        # Convert line endings, because browsers send \r\n in multi-line fields.
         return {
             name: value.replace("\r\n", "\n")
             for name, value in parse_qsl(

@@ -121,7 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # Follow the example's second rule: the first rule parses `Produce, user=U` as the resource.
+        # Follow the second rule of kafka-2_0_0.yml: its first rule parses `Produce, user=U` as the resource.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 

@@ -33,7 +33,7 @@ class WantsMemory(Protocol):
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Allocate the requested memory, and report it with the budget's `change`."""
+        """Allocate the requested memory, and report it by calling `RequestBudget.change`."""
 
 
 class RequestBudget:

@@ -216,7 +216,7 @@ class Output:
     def _enqueue(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, FileSlice):
-                # Drop the data of waiting file slices, so that they use no memory.
+                # Drop the data of queued file slices, so that they use no memory.
                 part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)

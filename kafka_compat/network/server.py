@@ -217,7 +217,7 @@ class Server:
         ]
         if others:
             idlest = min(others, key=lambda one: one.active_s)
-            log.info("Closed the connection from %s to make room for a broker", idlest.peer_host)
+            log.info("Closed the connection from %s: a broker needed its slot", idlest.peer_host)
             self.note_refusal(idlest.peer_host, "a broker needed its slot (max.connections)")
             idlest.abort()
 

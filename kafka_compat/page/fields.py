@@ -46,7 +46,7 @@ def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int |
 
 
 def is_on(body: Mapping[str, Any], name: str) -> bool:
-    """Return the value of a checkbox or a boolean. Raises BadCall for other values."""
+    """Return the value of a checkbox or boolean field. Raises BadCall if the value is not a boolean."""
     value = body.get(name, False)
     if value in (True, "true", "on"):
         return True

@@ -1,4 +1,4 @@
-"""Create a job's SparkSession: quiet, in UTC, with the Kafka connector on its class path.
+"""Create a job's SparkSession with little log output, time zone UTC, and Spark's Kafka connector.
 
 Spark's JVM writes to a file that is kept only after a failure (see spark_output), or to stderr with
 `verbose`.

@@ -235,7 +235,7 @@ def _cipher_suites(settings: ListenerConfig) -> tuple[str, ...]:
     given = settings.list(name)
     if not given:
         return ()
-    from kafka_compat.security import cipher_suites  # Import this here, because it loads OpenSSL.
+    from kafka_compat.security import cipher_suites  # Import the module here, because it loads OpenSSL.
 
     try:
         return cipher_suites.openssl_names(given)

@@ -119,7 +119,7 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-# --- above the tables
+# --- header
 
 
 def _top(view: View) -> Text:

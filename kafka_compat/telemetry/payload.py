@@ -156,7 +156,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
         name = _NOT_IN_NAMES.sub("_", attribute.key[:_NAME_MAX])
         if not name or name[0].isdigit():
             name = "key_" + name
-        # Add a prefix, because Prometheus reserves names that begin with two underscores.
+        # Add a prefix to the name, because Prometheus reserves names that begin with two underscores.
         if name.startswith("__"):
             name = "key" + name
         kind = attribute.value.WhichOneof("value")

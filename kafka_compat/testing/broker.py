@@ -308,7 +308,7 @@ class KafkaBroker:
             self.start()
         self.control.reset()
 
-    # --- start and stop
+    # --- startup and shutdown
 
     def start(self) -> Self:
         """Start the broker with its existing data, if any, and wait until it serves. Raises BrokerFailed."""

@@ -262,7 +262,7 @@ def check_values(configs: dict[str, str]) -> None:
                 raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from None
 
 
-# --- --describe
+# --- topic descriptions (--describe)
 
 
 _TOPIC = 2

@@ -251,7 +251,7 @@ _ACTIONS: Final = {
 }
 
 
-# --- find-hanging
+# --- hanging transactions (find-hanging)
 
 
 Hanging = tuple[TopicPartition, client.ActiveProducer]

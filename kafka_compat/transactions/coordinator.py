@@ -175,7 +175,7 @@ class TransactionCoordinator:
         self._now_ms = now_ms
         self._runtime: CoordinatorRuntime[Transaction, StatusRecord] = CoordinatorRuntime(
             topic=TRANSACTIONS_TOPIC,
-            noun="Transactional ID",
+            noun="transactional ID",
             coordinator_log=coordinator_log,
             scheduler=scheduler,
             now_ms=now_ms,

@@ -138,7 +138,7 @@ class _Dictionary:
         `memory_bytes` is the limit for both tables together.
         """
         slot_count = memory_bytes // SLOT_BYTES - len(self)
-        # Require twice the needed slots: rounding their number N down to a prime leaves at least N / 2.
+        # Require twice the needed slots, because `_Slots` rounds down to a prime, at worst to half of them.
         if slot_count * load_factor < 2 * (len(self) + 1):
             return None
         offsets = array("q", self._offsets.values())

@@ -63,7 +63,7 @@ class DirectoryRemovals:
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
         """Schedule the rename of a partition directory for the next `settle` (see `LogDirectory.remove`)."""
-        # This order is required because `settle`, which runs concurrently, reads `_leaving` first.
+        # Append the removal first, because `settle`, which runs concurrently, reads `_leaving` first.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 

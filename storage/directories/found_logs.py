@@ -63,7 +63,7 @@ def find_logs(
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
-    # Treat gaps as damage after a machine crash: it may lose the end of a segment, but not the next segment.
+    # After a machine crash, gaps are damage: a segment's end may be lost although the next segment is not.
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
@@ -127,7 +127,7 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
 def _is_directory(filesystem: Filesystem, path: str) -> bool:
     if filesystem.is_directory(path):
         return True
-    logger.warning("Ignored %s: it is a file, but is named like a partition's directory", path)
+    logger.warning("Ignored %s: it has the name of a partition directory, but is a file", path)
     return False
 
 

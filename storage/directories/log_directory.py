@@ -339,7 +339,7 @@ class LogDirectory:
                 waiter(self.disk.failure)
         self._release_waiters.clear()
 
-    # --- in the worker: make decisions durable
+    # --- worker jobs that make decisions durable
 
     def _submit_settle(self) -> None:
         if not self._settle_submitted:

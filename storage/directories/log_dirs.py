@@ -255,13 +255,13 @@ class LogDirs:
     def _set_duplicate_aside(self, directory: LogDirectory, log: Log) -> None:
         path = directory.set_aside_at_start(log, STRAY_SUFFIX)
         logger.warning(
-            "Renamed the directory of %s-%d to %s: another log directory contains a longer log",
+            "Renamed the directory of %s-%d to %s: another log directory contains a longer copy",
             log.topic,
             log.partition,
             path,
         )
 
-    # --- create and delete
+    # --- creation and deletion
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
         """Set the preferred directory for a future log (KIP-113). `create` ignores an offline directory."""

@@ -168,7 +168,7 @@ class LogMoves:
             self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
-        """Drop the copies in a failed directory, and the copies of the logs in that directory."""
+        """Drop the copies of logs that were moving to or from a failed directory."""
         for key, future in list(self.futures.items()):
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]

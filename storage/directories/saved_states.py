@@ -97,7 +97,7 @@ def remove(directories: Sequence[str], name: str) -> None:
 
 
 def remove_leftovers(directories: Sequence[str]) -> None:
-    """Delete files of unfinished or removed states. Nothing else may use the directories at the same time."""
+    """Delete the files of unfinished and removed states. No other code may use the directories meanwhile."""
     import shutil
 
     for path in directories:

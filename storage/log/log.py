@@ -224,7 +224,7 @@ class Log:
         with self.disk.reading(self.name):
             return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
-    # --- append
+    # --- appends
 
     def must_recompress(self, data: memoryview) -> bool:
         """Whether a batch must be recompressed with the topic's codec."""
@@ -427,7 +427,7 @@ class Log:
         # Mark the log as changed, because its leader-epoch-checkpoint does not contain these epochs.
         self.opened_end_offset = -1
 
-    # --- read
+    # --- reads
 
     def read(
         self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
@@ -510,7 +510,7 @@ class Log:
         with self.disk.reading(self.name):
             return self.segments.aborted_transactions(fetch_offset, upper_bound)
 
-    # --- flush
+    # --- flushes
 
     def flush(self) -> None:
         """Make all batches appended so far durable. May run in another thread. Raises LogDirFailure or
@@ -564,7 +564,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # Delete the other segments without rolling, to free space for the next attempt.
+                # Keep the active segment, and delete all others to free space for the next attempt to roll.
                 going = going[:-1]
                 if not going:
                     raise
@@ -659,7 +659,7 @@ class Log:
             try:
                 self._complete()
             except OSError as error:
-                # Ignore the error if the log was abandoned, because the move of this copy has been canceled.
+                # If the log has been abandoned, it was the copy of a canceled move: ignore the error.
                 if not self.closed:
                     raise self.disk.fail(error, f"close of {self.name}") from error
         self.abandon()

@@ -218,8 +218,9 @@ _ASCII: Final = bytes(range(128))
 _CONTINUED: Final = bytes(range(128, 256))
 _CONTINUED_EVEN: Final = bytes(range(128, 256, 2))
 
-# Columns of the encoded offset deltas in a block of 8,192 records. Deltas below 64 take one byte. In longer
-# deltas, the first byte repeats and the second increases every 64 records; a third is constant in a block.
+# Byte columns of the encoded offset deltas in a block of 8,192 records. Deltas below 64 are encoded in one
+# byte. In longer encodings, the first byte cycles through 64 values, the second byte increases every 64
+# records, and the third byte is constant in a block.
 _ONE_BYTE: Final = bytes(range(0, 128, 2))
 _FIRST_OF_MORE: Final = _CONTINUED_EVEN * 128
 _SECOND_OF_TWO: Final = b"".join([bytes((value,)) * 64 for value in range(128)])

@@ -60,7 +60,7 @@ _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
-# Copy the members to global names, because accessing an enumeration member takes two lookups by name.
+# Bind enumeration members to globals, because accessing a member through its class takes two name lookups.
 _ZSTD: Final = int(CompressionType.ZSTD)
 _CREATE_TIME: Final = TimestampType.CREATE_TIME
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME

@@ -261,7 +261,7 @@ class Segment:
         self._swap_file(self._files.create_log())
         self._open_segments.note(self)
 
-    # --- append
+    # --- appends
 
     def write(self, data: Buffer) -> None:
         """Append `data` to the file. The caller must then call `add_batch` for each batch in `data`.
@@ -316,7 +316,7 @@ class Segment:
         self._tail_last_offsets = _NO_OFFSETS
         self._tail_positions = _NO_POSITIONS
 
-    # --- when to roll
+    # --- rolling
 
     @property
     def first_timestamp(self) -> int | None:
@@ -432,7 +432,7 @@ class Segment:
             end_position = batch.position + batch.header.size_bytes
         return end_offset, end_position
 
-    # --- truncate
+    # --- truncation
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
         """Remove the batches from `position` onward, in memory. `end_offset` is the first removed offset. The

@@ -120,7 +120,9 @@ def test_kafka_configs_can_set_quotas(start_broker: StartBroker) -> None:
         assert produce(connection, "t", 20_000) == 0
 
 
-def test_a_quota_set_through_any_broker_applies_on_ours_and_on_apache_kafkas(tmp_path: Path) -> None:
+def test_a_quota_set_through_any_broker_applies_on_kafka_compat_and_apache_kafka_brokers(
+    tmp_path: Path,
+) -> None:
     """A quota set through any broker applies on all brokers, each broker enforcing it separately."""
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "1"})
     genuine.start()

@@ -41,7 +41,7 @@ class Client:
                 return self.requests > 0
 
 
-def test_if_no_connection_is_waiting_requests_within_the_time_slice_are_served_immediately() -> None:
+def test_requests_within_the_time_slice_are_served_immediately_if_no_connection_is_waiting() -> None:
     loop = Loop()
     turns = loop.turns
     assert turns.begin(loop.now_s)

@@ -49,7 +49,7 @@ class _Broker:
         self.process = Process(
             [sys.executable, "-P", "-m", PACKAGE, "serve", "--port", str(self.port), *settings],
             folder / "log",
-            "Kept a copy of kafka-compat's modules",
+            "Copied kafka-compat's modules",
             environment={"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1"},
             directory=Path("/"),
         )

@@ -92,7 +92,7 @@ def test_a_plain_file_with_the_name_of_a_log_is_ignored(broker: KafkaCompatBroke
     broker.stop()
     (broker.log_dir / "z-0").write_text("mine")
     broker.start()
-    assert "z-0: it is a file, but is named like a partition's directory" in broker.log.read_text()
+    assert "z-0: it has the name of a partition directory, but is a file" in broker.log.read_text()
     asking = Asking(broker)
     assert asking.create("y")[0] == NONE
     asking.create("z")

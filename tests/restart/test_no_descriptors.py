@@ -45,7 +45,7 @@ def test_requests_get_error_codes_when_descriptors_are_exhausted(
             "kafka.compat.log.level": "WARN,kafka_compat.kept_modules=DEBUG",
         }
     )
-    wait_until(lambda: "Kept a copy of kafka-compat's modules" in broker.log.read_text(), 20, "the copy")
+    wait_until(lambda: "Copied kafka-compat's modules" in broker.log.read_text(), 20, "the copy")
     at: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.address}
     admin = AdminClient(at)
     for future in admin.create_topics(

@@ -46,7 +46,7 @@ def test_partitions_below_min_isr_are_reported_as_rejecting_producers() -> None:
     ]
 
 
-def test_out_of_sync_replicas_are_reported_by_broker() -> None:
+def test_out_of_sync_replicas_are_grouped_by_broker() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1, 3)))
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (

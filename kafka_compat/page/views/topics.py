@@ -106,7 +106,7 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
     """Return the topic `name`. Raises BadCall if it does not exist or is not visible."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
-        # As in Kafka, do not reveal without DESCRIBE permission whether the topic exists.
+        # As in Kafka, do not reveal whether the topic exists to users without DESCRIBE permission.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         raise BadCall(f"unknown topic {name}", NOT_FOUND)
     return topic

@@ -66,7 +66,7 @@ class AlterPartitionResponseTopicData:
 
 @s.response(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionResponse:
-    """`error_code` applies to the whole request, for example if the broker epoch is stale."""
+    """`error_code` is the request-level error, for example STALE_BROKER_EPOCH."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -28,9 +28,9 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """One group in versions 0 to 7, or several in later versions (KIP-709). In version 2 and later, null
-    `topics` requests all topics. With `require_stable` (version 7), partitions with pending transactional
-    offsets get UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 reads offsets from ZooKeeper.
+    """Request for the committed offsets of one group (versions 0 to 7) or several (version 8 and later).
+    In version 2 and later, null `topics` requests all topics. With `require_stable` (version 7 and later),
+    pending transactional offsets fail with UNSTABLE_OFFSET_COMMIT. Version 0 reads offsets from ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")

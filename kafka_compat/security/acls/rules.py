@@ -270,7 +270,7 @@ def _spelled(host: str) -> str:
     """Normalize an IPv6 address to Python's notation, and an IPv4-mapped address to IPv4."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # Import this here, because it takes 5 ms and is rarely needed.
+    from ipaddress import IPv6Address  # Import it here: it is rarely needed and takes 5 ms to import.
 
     try:
         address = IPv6Address(host)

@@ -146,7 +146,7 @@ def _time(claims: Mapping[str, Any], name: str) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidToken(f"{name} is not a time")
-    # Reject infinite numbers, such as 1e400.
+    # Reject NaN and out-of-range numbers, including 1e400, which is parsed as infinity.
     if not -(2.0**62) < value < 2.0**62:
         raise InvalidToken(f"{name} is not a time")
     return int(value)

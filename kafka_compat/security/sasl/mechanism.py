@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Compare even if the user is unknown, so that the response time does not reveal which users exist.
+        # Compare passwords even for unknown users, because the response time could reveal which users exist.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"

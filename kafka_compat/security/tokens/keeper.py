@@ -199,7 +199,7 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # An earlier attempt, whose response was lost, has created the node: token IDs are unique.
+                # Token IDs are unique, so an earlier attempt, whose response was lost, created the node.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:

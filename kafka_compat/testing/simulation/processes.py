@@ -80,7 +80,7 @@ class Keeper:
 
     def begin(self, seed: int, *, with_journal: bool) -> None:
         """Start a seed. Its report arrives in `answers`."""
-        # Ignore the error of a keeper that has ended, because `report` raises an error with the reason.
+        # Ignore the error if the keeper has exited: `report` then raises an error with the reason.
         with contextlib.suppress(BrokenPipeError):
             self.answers.send((seed, with_journal))
 

@@ -87,7 +87,7 @@ def test_payloads_are_byte_identical_to_kafkas(ours: bytes, genuine: str) -> Non
     assert ours.decode() == genuine
 
 
-def test_encoding_and_decoding_preserves_values() -> None:
+def test_encoding_and_decoding_preserve_values() -> None:
     assert znodes.decode_cluster_id(znodes.encode_cluster_id("x")) == "x"
     controller = znodes.ControllerInfo(3, 7)
     assert znodes.decode_controller(znodes.encode_controller(controller)) == controller

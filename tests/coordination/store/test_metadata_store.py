@@ -214,7 +214,7 @@ async def test_closing_a_session_takes_effect_immediately_and_stops_its_events(s
     assert not silent
 
 
-async def test_a_watch_fires_once_before_the_change_is_readable(stores: Stores) -> None:
+async def test_a_watch_fires_only_once_and_before_the_change_is_readable(stores: Stores) -> None:
     writer, reader = await stores.connect(), await stores.connect()
     events: list[Event] = []
     assert await reader.exists("/a", events.append) is None

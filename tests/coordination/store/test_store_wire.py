@@ -57,7 +57,7 @@ def over(message: Any) -> list[Any]:
 
 
 @given(st.lists(OPERATIONS, max_size=5))
-def test_encoding_and_decoding_preserves_a_transaction(operations: list[Operation]) -> None:
+def test_encoding_and_decoding_preserve_a_transaction(operations: list[Operation]) -> None:
     message = ["multi", 3, 4, store_wire.encode_operations(operations)]
     request = decode_request(over(message))
     assert isinstance(request, store_wire.Multi)
@@ -66,7 +66,7 @@ def test_encoding_and_decoding_preserves_a_transaction(operations: list[Operatio
 
 
 @given(DATA, st.tuples(*[NUMBERS] * 8))
-def test_encoding_and_decoding_preserves_a_node(data: bytes | None, numbers: tuple[int, ...]) -> None:
+def test_encoding_and_decoding_preserve_a_node(data: bytes | None, numbers: tuple[int, ...]) -> None:
     stat = stores.Stat(*numbers)
     message = over(["done", 1, store_wire.encode_node(data, stat)])
     answer = decode_answer(message)
