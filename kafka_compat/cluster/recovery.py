@@ -73,7 +73,7 @@ class Recovery:
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deleted topics only after groups are loaded, so that groups drop their offsets.
+            # Report deleted topics only after groups are loaded, so that groups drop the topics' offsets.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
