@@ -259,7 +259,7 @@ class Recovery:
         retention_ms = self._config.duration_ms("log.retention.ms")
         if unknown and retention_ms >= 0:
             log.warning(
-                "Retention will delete adopted records older than %.1f days (log.retention.ms). To keep "
+                "Retention deletes records of adopted topics after %.1f days (log.retention.ms). To keep "
                 "them, restart with --override log.retention.ms=-1, or set retention.ms for the topics",
                 retention_ms / 86_400_000,
             )
