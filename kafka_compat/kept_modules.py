@@ -193,7 +193,7 @@ def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # In a checkout, the second path is the repository: walk only `storage` and `coordination`.
+            # In a checkout, the package's second path is the repository: walk only its two packages.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue

@@ -30,7 +30,7 @@ class Unusable(OSError):
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        self.strerror = why  # kazoo logs this attribute.
+        self.strerror = why  # Set this attribute, because kazoo logs it.
 
 
 class Tls(Protocol):

@@ -191,7 +191,7 @@ class ZooKeeperMetadataStore(StoreSession):
     async def close(self) -> None:
         if self._state in _ALIVE:
             if self._state is SessionState.SUSPENDED:
-                # Skip the close request, because no server is connected.
+                # Skip the close request, because the client is not connected to a server.
                 self._handler.end()
             self._end(SessionState.CLOSED)
         if self._stopping:
@@ -218,8 +218,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # Reject a response from a new connection whose watches are not set yet: they would fire
-                    # only after the caller has read the change.
+                    # Reject a response that may come from a new connection before its watches are set: the
+                    # caller would read a change before the watches fire.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer

@@ -65,7 +65,7 @@ class BrokerProcess:
                     http.serve([broker])
                 self._link.send([READY, listening, url or ""])
 
-            # Without ZooKeeper, all brokers stop together, so no broker can take over leadership.
+            # Without ZooKeeper, do not move leadership to other brokers, because all brokers stop together.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
         except StartupError as error:
             self._link.send([REFUSED, str(error)])

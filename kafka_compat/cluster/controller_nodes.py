@@ -316,7 +316,7 @@ class ControllerNodes:
         try:
             results = await self._guarded(epoch_znode_version, operations)
         except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
-            # If the response to an attempt was lost, that attempt may have written all states.
+            # Write each state separately. If the response was lost, this attempt may have written all states.
             lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)

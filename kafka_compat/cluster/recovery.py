@@ -73,7 +73,7 @@ class Recovery:
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
-            # Report deleted topics only after groups are loaded, so that groups drop their offsets.
+            # Report deleted topics only after groups are loaded, so that groups drop the topics' offsets.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
             change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
@@ -259,7 +259,7 @@ class Recovery:
         retention_ms = self._config.duration_ms("log.retention.ms")
         if unknown and retention_ms >= 0:
             log.warning(
-                "Retention will delete adopted records older than %.1f days (log.retention.ms). To keep "
+                "Retention deletes records of adopted topics after %.1f days (log.retention.ms). To keep "
                 "them, restart with --override log.retention.ms=-1, or set retention.ms for the topics",
                 retention_ms / 86_400_000,
             )

@@ -114,7 +114,7 @@ class Topics:
         with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
-            # Do not wait, because the controller ignores a malformed topic.
+            # Do not wait for metadata, because the controller ignores a malformed topic.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]

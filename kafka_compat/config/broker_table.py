@@ -58,7 +58,7 @@ zookeeper.ssl.truststore.password password null medium read-only works # Passwor
 zookeeper.ssl.truststore.type string null medium read-only works # Format of the ZooKeeper trust store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
 zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper if zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
 zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the version in zookeeper.ssl.protocol.
-zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for ZooKeeper, by Java's or OpenSSL's names. Unset: the defaults of OpenSSL.
+zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for connections to ZooKeeper, as Java or OpenSSL names. Unset: OpenSSL's defaults.
 zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # Verification of host names in ZooKeeper's certificate. HTTPS: the certificate must contain the host name in zookeeper.connect. Empty: host names are not verified.
 zookeeper.ssl.crl.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with revocation lists. Not supported: true aborts startup.
 zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with OCSP. Not supported: true aborts startup.
@@ -266,13 +266,13 @@ kafka.metrics.reporters list "" low read-only stored
 kafka.metrics.polling.interval.secs int 10 low read-only stored [1,...]
 telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum compressed size of one push of client metrics, in bytes. The decompressed size may be up to four times as large.
 quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for client quotas are measured. More samples make the rates smoother.
-replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
+replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for replication quotas are measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
 controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate for controller_mutation_rate quotas is measured.
-quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for client quotas.
-replication.quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for throttled replication.
+quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for client quotas, in seconds.
+replication.quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for replication quotas, in seconds.
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
-controller.quota.window.size.seconds int 1 low read-only works [1,...] # Time span in seconds of each sample for controller_mutation_rate quotas.
+controller.quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for controller_mutation_rate quotas, in seconds.
 client.quota.callback.class class null low read-only stored
 connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
 sasl.server.max.receive.size int 524288 medium read-only works # Maximum size of a request from an unauthenticated client, in bytes.
@@ -299,7 +299,7 @@ ssl.keymanager.algorithm string SunX509 medium per-broker unneeded
 ssl.trustmanager.algorithm string PKIX medium per-broker unneeded
 ssl.endpoint.identification.algorithm string https low per-broker listener # Verification of host names in the certificates of other brokers. https: a certificate must contain the broker's host name. Empty: host names are not verified.
 ssl.secure.random.implementation string null low per-broker unneeded
-ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by Java's or OpenSSL's names. Empty: the defaults of OpenSSL.
+ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, as Java or OpenSSL names. Empty: OpenSSL's defaults.
 ssl.engine.factory.class class null low per-broker stored
 sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
@@ -317,10 +317,10 @@ sasl.kerberos.min.time.before.relogin long 60000 medium per-broker stored
 sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new token.
 sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random delay before the request for a new token, as a fraction of the token's lifetime.
 sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between requests for a token, unless the token expires earlier.
-sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum remaining lifetime in seconds of a token when it is replaced.
+sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum remaining lifetime of a token when the broker replaces it, in seconds.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total wait in milliseconds between attempts to request a token. If the next wait would exceed this limit, the request fails.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds spent waiting between attempts to request a token. If the next wait would bring the total above this limit, the request fails.
 sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. Each failure doubles the time.
 sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
 sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
@@ -328,7 +328,7 @@ sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL 
 sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS). The broker verifies tokens with these keys.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. Each failure doubles the time.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total wait in milliseconds between attempts to download the key set. If the next wait would exceed this limit, the download fails.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds spent waiting between attempts to download the key set. If the next wait would bring the total above this limit, the download fails.
 sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference between the clocks of the issuer and the broker, in seconds.
 sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: tokens that name an audience are rejected.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.

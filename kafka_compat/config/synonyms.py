@@ -137,6 +137,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Start with the requested name, because Kafka omits the sources that precede it.
+    # Start with the source that uses the requested name, because Kafka omits the earlier sources.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

@@ -28,7 +28,7 @@ compression.zstd.level int 3 medium stored [-131072,...,22]
 preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.
-message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated limit in milliseconds, used instead of message.timestamp.before.max.ms or message.timestamp.after.max.ms if that setting has no limit.
+message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Deprecated. Limit in milliseconds that replaces message.timestamp.before.max.ms and message.timestamp.after.max.ms where these settings have no limit.
 message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; records with earlier timestamps are rejected. The default is no limit.
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; records with later timestamps are rejected. The default is no limit.
 leader.replication.throttled.replicas list "" medium works throttled-replicas # Leader replicas that are throttled to leader.replication.throttled.rate. Format: PARTITION:BROKER,PARTITION:BROKER, or * for all replicas. Empty: none.

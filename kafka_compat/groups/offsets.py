@@ -55,7 +55,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # Ignore older records: loading may replay them later if their keys have a different version.
+            # Skip an older record: loading may replay it after a newer one if their key versions differ.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(

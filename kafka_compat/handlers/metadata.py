@@ -126,7 +126,7 @@ def _topics(
         else:
             name = item.name or ""
             if name in denied:
-                # Do not reveal whether the topic exists or is internal.
+                # Do not reveal to an unauthorized client whether the topic exists or is internal.
                 answers.append(_denied(name))
                 continue
         known = cache.topics.get(name)

@@ -108,7 +108,7 @@ class Connection:
         )
         self.respond = self._output.respond
         """Function that sends the response to the current request."""
-        # Disable Nagle's algorithm: a second response would wait 40 ms for a delayed acknowledgment.
+        # Disable Nagle's algorithm, or a second response would wait 40 ms for a delayed acknowledgment.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
             # Use a buffer that fits the CPU cache: in a larger buffer, large fetches take twice the CPU time.

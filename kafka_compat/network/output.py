@@ -176,7 +176,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # The size was already sent, so the connection must be closed. The client retries.
+                        # The response's size was already sent, so close the connection. The client retries.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue

@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Accepted sockets inherit this size. Setting it later would not change their initial window.
+            # Accepted sockets inherit this buffer size. Setting it later would not change their first window.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)
@@ -217,7 +217,7 @@ class Server:
         ]
         if others:
             idlest = min(others, key=lambda one: one.active_s)
-            log.info("Closed the connection from %s: a broker needed its slot", idlest.peer_host)
+            log.info("Closed the connection from %s to admit a broker (max.connections)", idlest.peer_host)
             self.note_refusal(idlest.peer_host, "a broker needed its slot (max.connections)")
             idlest.abort()
 
@@ -303,8 +303,8 @@ class Server:
         cut_off = budget.relieve(self.connections, monotonic())
         if cut_off:
             log.warning(
-                "Disconnected clients that did not read their responses (connections: %d): more than twice "
-                "kafka.compat.queued.max.response.bytes=%d was waiting to be sent",
+                "Disconnected clients that did not read their responses (connections: %d): unsent responses "
+                "exceeded twice the limit (kafka.compat.queued.max.response.bytes=%d)",
                 cut_off,
                 budget.limit_bytes,
             )

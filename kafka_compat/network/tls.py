@@ -139,7 +139,7 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # Decrypted bytes are returned before the end of the stream, so the caller must read again.
+        # Report the end of the stream in the next read, because this read may return decrypted bytes.
         self.has_more = True
 
     def send(self, data: bytes | bytearray | memoryview) -> int:

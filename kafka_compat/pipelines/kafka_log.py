@@ -165,7 +165,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
             rows.add(batch)
             if len(rows) >= ROWS_PER_BATCH:
                 yield rows.take()
-            # Stop here: while a broker is running, the bytes after the valid offsets may be incomplete.
+            # Stop at the segment's end offset: if a broker is running, later bytes may be incomplete.
             if batch.header.next_offset >= segment.end:
                 break
         if len(rows):

@@ -154,7 +154,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Read small slices now, to detect a truncated segment before the size is sent.
+                    # Read small slices now, to detect a truncated segment before the response's size is sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)

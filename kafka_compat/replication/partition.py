@@ -442,7 +442,7 @@ class Partition:
         if answer.is_for_now:
             code = answer.error.name
             log.warning(
-                "The controller rejected ISR %s of %s (%s); proposing it again", proposal.isr, self, code
+                "The controller rejected the ISR %s of %s (%s); proposing it again", proposal.isr, self, code
             )
             self._propose(proposal.isr)
             return

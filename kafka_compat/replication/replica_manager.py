@@ -176,7 +176,7 @@ class ReplicaManager:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Set this first: the new leader must not commit records while the ISR is too small.
+                # Set this before the role: a new leader must not commit records while its ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held

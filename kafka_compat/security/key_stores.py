@@ -264,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # For example, the encryption may be unsupported.
+    except Exception as error:  # Catch all errors, such as unsupported encryption.
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 

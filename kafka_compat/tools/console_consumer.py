@@ -363,7 +363,7 @@ class _Columns:
         if self._delivery:
             columns.append(b"Delivery:NOT_PRESENT")
         if self._epoch:
-            # Report that the epoch is missing, because Kafka's command no longer knows it at this point.
+            # Kafka's command passes the record to its formatter without the leader epoch.
             columns.append(b"Epoch:NOT_PRESENT")
         if self._headers:
             shown = (

@@ -68,7 +68,7 @@ class IdPattern:
             states = _closure(reached, is_start=False, is_end=position == len(text))
         return self._end in states
 
-    # Build the automaton from its end to its start.
+    # The following methods build the automaton, from its end to its start.
 
     def _new(self) -> _State:
         self._count += 1

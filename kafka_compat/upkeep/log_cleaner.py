@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # The next check retries. Log a lack of processes, descriptors or disk space only once.
+                # The next check retries, so log a lack of processes, descriptors or space only once.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     key = found[0].topic, found[0].partition

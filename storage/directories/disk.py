@@ -89,7 +89,7 @@ class Disk:
         if self.refusing is not reason:
             self.refusing = reason
             logger.error(
-                "Rejected an operation: %s. More operations may be rejected until the shortage ends", refusal
+                "Rejected an operation: %s. Free the resource, or more operations may be rejected", refusal
             )
         return refusal
 

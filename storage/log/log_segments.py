@@ -95,7 +95,7 @@ class LogSegments:
                 end = segment.position_of(upper_bound)
             if start < end:
                 break
-            # Compaction, or damage before startup, may have removed all batches of a segment after `offset`.
+            # Try the next segment: compaction or damage may have removed the batches after `offset` here.
             segment.check_whole()
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None

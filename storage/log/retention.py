@@ -25,7 +25,7 @@ class DeletionReason(Enum):
 
     LOG_START_OFFSET = "it is below the log start offset"
     RETENTION_TIME = "it is older than retention.ms"
-    RETENTION_SIZE = "it exceeds retention.bytes"
+    RETENTION_SIZE = "the log exceeds retention.bytes"
 
 
 class RetainedSegment(Protocol):

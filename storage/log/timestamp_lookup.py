@@ -201,7 +201,7 @@ class _Run:
         """Return the run of records that begins at `start`, or None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # First check whether the length repeats, because this check is cheap and nearly always decisive.
+        # First compare the length of the next record: this check is cheap and nearly always decisive.
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)
@@ -216,7 +216,7 @@ class _Run:
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
         """Return the first record of the run with at least these deltas, or None if there is none."""
-        # The last byte contains the highest bits of the zigzag number, which is twice the delta.
+        # A timestamp's last byte contains the highest bits of its zigzag code (2 * delta if delta >= 0).
         least_top = max(2 * least_timestamp >> 7 * (self._width - 1), 0)
         if least_top > 127:
             return None

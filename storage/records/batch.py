@@ -200,7 +200,7 @@ def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
     offset, length, crc, magic, attributes, timestamp = _LEGACY_HEADER.unpack_from(buffer, position)
     if magic == 0:
         timestamp = NO_TIMESTAMP
-    # No leader epoch, and one record without a producer.
+    # Headers in formats 0 and 1 contain no leader epoch and no producer, and count as one record.
     producer = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
     return BatchHeader((offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, *producer, 1))
 

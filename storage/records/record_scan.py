@@ -230,7 +230,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
     """Check the next records at once. Return False, without changing `state`, if too few are alike."""
     start, index = state.position, state.index
-    # First check whether the length repeats, because this check is cheap and nearly always decisive.
+    # First compare the length of the next record: this check is cheap and nearly always decisive.
     length, position = read_varint(data, start)
     size = position - start + length
     if length < 0 or data[start + size : position + size] != data[start:position]:
@@ -337,8 +337,8 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
     """Return the extremes of two-byte zigzag numbers, given all first bytes and all second bytes."""
     least, greatest = lows[0], lows[-1]
-    # If timestamps never decrease, the last high byte is the greatest, and the last low byte is the greatest
-    # among the numbers with this high byte. Likewise, the first number is the smallest.
+    # If timestamps never decrease, the last high byte is the greatest. Among the numbers with this high byte,
+    # the last low byte is the greatest. Likewise, the first number is the smallest.
     first_greatest, last_least = highs.find(highs[-1]), highs.rfind(highs[0])
     if not (
         lows.translate(None, _CONTINUED_EVEN)

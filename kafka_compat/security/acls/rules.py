@@ -270,7 +270,7 @@ def _spelled(host: str) -> str:
     """Normalize an IPv6 address to Python's notation, and an IPv4-mapped address to IPv4."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # Import it here: it is rarely needed and takes 5 ms to import.
+    from ipaddress import IPv6Address  # Import the class here: it is rarely needed and slow to import (5 ms).
 
     try:
         address = IPv6Address(host)

@@ -114,7 +114,7 @@ class TokenSource:
                     await asyncio.sleep(AGAIN_S)
             # If the new token has already expired, wait, to avoid requesting tokens in a busy loop.
             if self._token.expires_ms <= self._now_ms():
-                log.error("Received an expired token from %s. Check its clock and this broker's", self.url)
+                log.error("Received an expired token from %s. Check the clocks of both machines", self.url)
                 await asyncio.sleep(AGAIN_S)
 
     async def _fetched(self) -> AccessTokenText:
