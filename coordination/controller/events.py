@@ -202,8 +202,7 @@ class IsrChangesFound:
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """Partition states that were unreadable at the election were repaired. `states` contains the new states.
-    """
+    """Partition states that were unreadable at the election were repaired. `states` is their new content."""
 
     states: Mapping[TopicPartition, PartitionState]
 

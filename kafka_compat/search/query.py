@@ -114,8 +114,7 @@ def query_of(parameters: Mapping[str, str]) -> Query:
 
 
 def partitions_in(text: str) -> tuple[int, ...]:
-    """Parse a list of partitions such as 0,3-5. Raises BadQuery if the text is malformed or lists too many.
-    """
+    """Parse partitions such as 0,3-5. Raises BadQuery if the text is malformed or lists too many."""
     found: set[int] = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         matched = _RANGE.fullmatch(part)

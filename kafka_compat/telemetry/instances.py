@@ -114,8 +114,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Return the ID (generated if NOBODY) and the instance or error.
-        """
+        """Process GetTelemetrySubscriptions. Return the ID, new if NOBODY, and the instance or an error."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:

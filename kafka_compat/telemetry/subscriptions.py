@@ -80,8 +80,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Client) -> Wanted:
-    """Combine matching subscriptions: all their metrics, at their shortest interval (at most five minutes).
-    """
+    """Combine matching subscriptions: all their metrics, at the shortest interval (at most five minutes)."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
     for subscription in subscriptions:
