@@ -41,7 +41,7 @@ class CannotGoOn(Exception):
 
 
 def _nothing() -> None:
-    """Default for owners whose tasks never raise CannotGoOn."""
+    """The default `end_broker`, for owners whose tasks never raise CannotGoOn."""
 
 
 class Background:

@@ -1,7 +1,7 @@
 """Exceptions of the log store, one class per cause.
 
-One table in the broker maps each class to a Kafka error code. The number in each docstring is the code that
-Apache Kafka returns to clients for that cause.
+One table in the broker maps each class to a Kafka error code. The name in a docstring is the error code
+that Apache Kafka returns to clients for that cause.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ class StorageError(Exception):
 
 
 class CorruptRecord(StorageError):
-    """A batch with a wrong CRC, an unknown magic number or corrupt compressed data. Kafka code 2."""
+    """A batch with a wrong CRC, an unknown magic number or corrupt compressed data (CORRUPT_MESSAGE)."""
 
 
 class InvalidRecord(StorageError):
-    """A batch with invalid records or header fields. Kafka code 87.
+    """A batch with invalid records or header fields (INVALID_RECORD).
 
     `record_errors` lists the invalid records as (index in the batch, message). Produce v8 and later return
     this list to the client (KIP-467).
@@ -30,15 +30,15 @@ class InvalidRecord(StorageError):
 
 
 class NotOneBatch(InvalidRecord):
-    """Records that are not exactly one batch of format 2. Kafka code 87."""
+    """Records that are not exactly one batch of format 2 (INVALID_RECORD)."""
 
 
 class MisplacedBatch(InvalidRecord):
-    """A client's batch with control records, or with invalid offsets, count or sequence. Kafka code 87."""
+    """A client's batch with control records or invalid offsets, count or sequence (INVALID_RECORD)."""
 
 
 class InvalidTimestamp(StorageError):
-    """A timestamp outside message.timestamp.{before,after}.max.ms, or of an invalid type. Kafka code 32."""
+    """A timestamp beyond message.timestamp.{before,after}.max.ms, or of a wrong type (INVALID_TIMESTAMP)."""
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
@@ -46,15 +46,15 @@ class InvalidTimestamp(StorageError):
 
 
 class UnsupportedCompressionType(StorageError):
-    """A codec that the request version does not support. Kafka code 76."""
+    """A codec that the request version does not support (UNSUPPORTED_COMPRESSION_TYPE)."""
 
 
 class MessageTooLarge(StorageError):
-    """A batch that exceeds max.message.bytes, or the limit for decompressed data. Kafka code 10."""
+    """A batch that exceeds max.message.bytes, or the limit for decompressed data (MESSAGE_TOO_LARGE)."""
 
 
 class RecordListTooLarge(StorageError):
-    """A batch that does not fit into one segment. Kafka code 18."""
+    """A batch that does not fit into one segment (RECORD_LIST_TOO_LARGE)."""
 
 
 class TakesLong(Exception):
@@ -62,7 +62,7 @@ class TakesLong(Exception):
 
 
 class OffsetOutOfRange(StorageError):
-    """An offset below the log start or above the log end. Kafka code 1."""
+    """An offset below the log start or above the log end (OFFSET_OUT_OF_RANGE)."""
 
 
 class ProducerError(StorageError):
@@ -70,23 +70,23 @@ class ProducerError(StorageError):
 
 
 class OutOfOrderSequence(ProducerError):
-    """A gap in the sequence numbers of an idempotent producer. Kafka code 45."""
+    """A gap in the sequence numbers of an idempotent producer (OUT_OF_ORDER_SEQUENCE_NUMBER)."""
 
 
 class InvalidProducerEpoch(ProducerError):
-    """A batch from a producer that was fenced by a newer producer epoch. Kafka code 47."""
+    """A batch from a producer that was fenced by a newer producer epoch (INVALID_PRODUCER_EPOCH)."""
 
 
 class InvalidProducerIdMapping(ProducerError):
-    """A producer ID that does not belong to the transactional ID. Kafka code 49."""
+    """A producer ID that does not belong to the transactional ID (INVALID_PRODUCER_ID_MAPPING)."""
 
 
 class TransactionCoordinatorFenced(ProducerError):
-    """A transaction marker from a coordinator that has been replaced. Kafka code 52."""
+    """A transaction marker from a coordinator that has been replaced (TRANSACTION_COORDINATOR_FENCED)."""
 
 
 class InvalidTxnState(ProducerError):
-    """A non-transactional write by a producer with an open transaction. Kafka code 48."""
+    """A non-transactional write by a producer with an open transaction (INVALID_TXN_STATE)."""
 
 
 class CorruptFile(StorageError):
@@ -94,11 +94,11 @@ class CorruptFile(StorageError):
 
 
 class LogDirFailure(StorageError):
-    """A failed log directory, whose logs are offline. Kafka code 56."""
+    """A failed log directory, whose logs are offline (KAFKA_STORAGE_ERROR)."""
 
 
 class RefusedForNow(StorageError):
-    """Base class of errors from operations that had no effect and may be retried. Kafka code 56."""
+    """Base class of errors from operations that had no effect and may be retried (KAFKA_STORAGE_ERROR)."""
 
 
 class DiskFull(RefusedForNow):
@@ -114,7 +114,7 @@ class NotSettled(RefusedForNow):
 
 
 class DirectoryExists(StorageError):
-    """A new partition directory whose path already exists. Kafka code 56."""
+    """A new partition directory whose path already exists (KAFKA_STORAGE_ERROR)."""
 
 
 class LogDirInUse(StorageError):

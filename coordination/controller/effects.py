@@ -12,7 +12,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """The current state of each partition, or its error. `error` applies to the whole request."""
+    """Reply to AlterPartition: each partition's state or error. `error` applies to the whole request."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, PartitionState | ControllerError] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that a broker still leads. The broker may shut down if there are none."""
+    """Reply to ControlledShutdown: the partitions that the broker still leads. If none, it may shut down."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -28,7 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The outcome of each election. If all partitions were requested, unneeded elections are omitted."""
+    """Outcomes of the requested elections, except unneeded elections if all partitions were requested."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)

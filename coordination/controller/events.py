@@ -69,7 +69,7 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequested:
-    """The children of /admin/delete_topics changed. `topics` contains all of these children."""
+    """The children of /admin/delete_topics changed. `topics` contains the names of all children."""
 
     topics: tuple[str, ...]
 
@@ -202,7 +202,7 @@ class IsrChangesFound:
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """State nodes that were unreadable at the election have been repaired and have this content."""
+    """Partition states that were unreadable at the election were repaired. `states` is their new content."""
 
     states: Mapping[TopicPartition, PartitionState]
 

@@ -47,7 +47,7 @@ def alter_partitions(
 
 
 def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
-    """Return the states of the partitions whose requested changes are in effect."""
+    """Return the states of the partitions in the reply that have no error."""
     return {
         partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
     }

@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """The numbers of topics and replicas with pending deletions, in total and currently ineligible."""
+    """Numbers of topics and replicas to delete: all, and those currently ineligible for deletion."""
 
     topics: int = 0
     topics_ineligible: int = 0

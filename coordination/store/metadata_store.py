@@ -237,7 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """Create nodes as `ensure` does, in one transaction unless another client creates one of them."""
+        """Create missing nodes and parents in one transaction or, if it fails, one by one."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:

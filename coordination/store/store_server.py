@@ -30,7 +30,7 @@ CHECKS_PER_TIMEOUT = 3
 
 
 class Silence:
-    """Measurement of the time since the last message, in seconds on a monotonic clock. No I/O.
+    """Timer that measures the time since the last message, in seconds on a monotonic clock. No I/O.
 
     Time during which this process did not run is not counted: if the interval between two checks is longer
     than the timeout, the measurement starts again.

@@ -141,7 +141,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Call `plain`, a select() function. A TlsStream in `reading` is also ready if it has buffered data."""
+    """Call `plain`, a select() function, but report a TlsStream with buffered data as readable at once."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -220,7 +220,7 @@ class LoopHandler:
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """Let the connection's thread end instead of reconnecting. May be called from any thread."""
+        """Make the connection's thread end instead of reconnecting. May be called from any thread."""
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:

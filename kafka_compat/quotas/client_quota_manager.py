@@ -1,5 +1,5 @@
-"""Enforce client quotas. While quotas are stored, a step after each handler throttles requests
-(`api/stages.py`); some handlers also check quotas themselves.
+"""Enforce client quotas. While any quota is stored, requests are throttled after they have been handled
+(`api/stages.py`). Some handlers also check quotas themselves.
 
 As in Kafka, producer_byte_rate limits the size of Produce requests, consumer_byte_rate the size of Fetch
 responses to consumers, request_percentage the time spent on requests (100 is all of the event loop's time; in
@@ -186,7 +186,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Return the resource with the longest throttle time, or None if `fetched` has noted that time."""
+        """Return the resource with the longest throttle time, or None if `fetched` has noted it already."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 

@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """Matches entities of one kind: by `name` (None: the default entity), or all if `any_name` is true."""
+    """Filter for entities of one kind: the entity `name` (None: the default), or all if `any_name`."""
 
     kind: str
     name: str | None

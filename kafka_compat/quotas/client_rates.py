@@ -21,7 +21,7 @@ from kafka_compat.quotas.rates import (
 
 
 class ClientRates:
-    """Clients' rates per second: bytes, or percentages of the event loop's time."""
+    """Rates and quotas of clients, in bytes per second or as a percentage of event loop time."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
         """`throttle_max_ms` is the maximum throttle time, or None if there is no maximum."""

@@ -121,8 +121,8 @@ class SampledAverage:
 
 
 class TokenBucket:
-    """Credits that accrue at a rate, up to the amount for all windows. Recorded values spend credits, even if
-    the balance becomes negative (KIP-599). A new bucket is full.
+    """Credits that accrue at a rate, up to the amount that accrues during all windows. Recorded values spend
+    credits, even if the balance becomes negative (KIP-599). A new bucket is full.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
@@ -158,7 +158,7 @@ class TokenBucket:
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
     """Return the time in ms until a rate measured over `window_ms` falls to its limit, if nothing else is
-    recorded. It is 0 or less if the rate is within the limit.
+    recorded. Return 0 if the rate is within the limit.
     """
     if rate <= bound:
         return 0
@@ -167,7 +167,7 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 
 def refill_time_ms(tokens: float, rate: float) -> int:
-    """Return the time in ms until a bucket is no longer negative, or 0 if it is not negative now."""
+    """Return the time in ms until a balance of `tokens` is no longer negative, or 0 if it is not negative."""
     if tokens >= 0:
         return 0
     return java_round(-tokens / rate * 1000 if rate else math.inf)

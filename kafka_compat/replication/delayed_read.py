@@ -108,7 +108,7 @@ class DelayedRead:
             wake()
 
     def _lacks_more(self, partition: Partition) -> bool:
-        """Subtract the bytes received since the last call. Return whether bytes are still missing."""
+        """Subtract the bytes received since the last call from `missing_bytes`. Return whether any remain."""
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:

@@ -291,7 +291,7 @@ class FetchSessionCache:
         self._unfile(session)
 
     def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
-        """Evict a session for a new one of `size` partitions (rule 6), and return whether one was evicted."""
+        """Evict a session for a new session of `size` partitions (rule 6). Return whether one was evicted."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

@@ -182,7 +182,7 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """Return the entries of the last response's partitions, or None if all must be examined."""
+        """Return the changed entries of the last response's partitions, or None if all must be examined."""
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
         for item in self._changed:

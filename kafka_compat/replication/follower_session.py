@@ -43,7 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """Return the partitions to fetch in an incremental request if only `changed` may have changed."""
+        """Return the entries for an incremental request, if no entries other than `changed` have changed."""
         sent = self._sent
         named = {key: item for key, item in changed.items() if sent.get(key) != item}
         sent.update(named)

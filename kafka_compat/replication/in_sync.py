@@ -256,8 +256,8 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """Return the offset below which all replicas named by rules 4 and 5 have all records. `local_end` is
-        the leader's own offset.
+        """Return the offset below which the leader and the followers in rules 4 and 5 have all records. The
+        leader has the records below `local_end`.
         """
         end = local_end
         maximal = self.maximal

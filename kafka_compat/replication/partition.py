@@ -416,7 +416,7 @@ class Partition:
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Update the high watermark and the low watermark, because they do not wait for offline brokers."""
+        """Handle a change of the live brokers: the high and low watermarks wait only for live brokers."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:

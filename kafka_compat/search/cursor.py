@@ -18,7 +18,7 @@ class BadCursor(ValueError):
 
 
 class Cursor(NamedTuple):
-    """The remaining offsets [first, end) of each partition, and the total number of offsets at the start."""
+    """The remaining offsets [first, end) of each partition, and their number at the start of the search."""
 
     left: Mapping[int, tuple[int, int]]
     total: int

@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A batch or a partition that could not be read, and was skipped."""
+    """A batch or a partition that was skipped, because it could not be read."""
 
     partition: int
     offset: int

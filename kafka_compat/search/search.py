@@ -218,7 +218,7 @@ class Search:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Position for the next request, or None if no offsets are left."""
+        """The position at which the next request continues, or None if no offsets are left to search."""
         left: dict[int, tuple[int, int]] = {}
         for stream in self._streams:
             first, end = stream.left(newest=self._newest)

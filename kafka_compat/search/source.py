@@ -83,7 +83,7 @@ class Source:
     def _bounds_here(
         self, partitions: Iterable[int]
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
-        """Return the locally known bounds, and for each other leader, its partitions' leader epochs."""
+        """Return the bounds known locally and, by remote leader, the leader epochs of its partitions."""
         found: dict[int, _Bounds] = {}
         remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):

@@ -99,7 +99,7 @@ async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Cred
 
 
 async def _others(store: MetadataStore) -> bool:
-    """Return whether other brokers are running and must be notified."""
+    """Return whether other brokers are running, which must be notified of the imported users."""
     try:
         return bool(await store.children(znodes.BROKER_IDS))
     except NoNode:

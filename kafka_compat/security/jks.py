@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _without_jks_protection(protected: bytes, password: str) -> bytes:
-    """Decrypt Sun's cipher. Each key block is the SHA-1 of the password and the previous block or salt."""
+    """Decrypt a JKS key. Its key stream is a chain of SHA-1 hashes of the password, seeded with the salt."""
     salt, text, digest = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],
@@ -151,7 +151,7 @@ def _without_jks_protection(protected: bytes, password: str) -> bytes:
 
 
 def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iterations: int) -> bytes:
-    """Decrypt Sun's PBEWithMD5AndTripleDES, where each half of the salt yields half of the key."""
+    """Decrypt a JCEKS key (PBEWithMD5AndTripleDES). Each half of the salt yields half of the cipher key."""
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.modes import CBC

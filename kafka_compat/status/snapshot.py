@@ -31,7 +31,7 @@ class Broker(NamedTuple):
 
     @property
     def state(self) -> str:
-        """`up`, `unreachable` (the cluster lists the broker, but it does not respond), or `down`."""
+        """Status: `up`, `unreachable` (listed by the cluster, but not responding), or `down`."""
         return "up" if self.is_up else "down" if self.host is None else "unreachable"
 
     @property

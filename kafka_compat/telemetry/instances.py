@@ -77,14 +77,14 @@ class ClientInstance:
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Record a request for the subscription, and return whether it is allowed (rule 3)."""
+        """Return whether a subscription request is allowed (rule 3). Early requests are not recorded."""
         if now_ms - max(self._asked_ms, self._pushed_ms) >= self.wanted.interval_ms:
             self._asked_ms = now_ms
             return True
         return self.last_error in _MAY_ASK_AGAIN
 
     def may_push(self, now_ms: int) -> bool:
-        """Record a push, and return whether it is allowed (rule 4, except for the last push)."""
+        """Return whether a push is due (rule 4), and record it if so. The caller exempts the last push."""
         due = now_ms - self._pushed_ms >= self.wanted.interval_ms
         if self._asked_ms > self._pushed_ms or due:
             self._pushed_ms = now_ms
@@ -114,7 +114,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Return the ID (new for NOBODY), and the instance or an error."""
+        """Process GetTelemetrySubscriptions. Return the ID, new if NOBODY, and the instance or an error."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:

@@ -28,8 +28,8 @@ SCENARIOS: Final = (
 
 @contextmanager
 def awaited(*, runtime: bool = True) -> Iterator[None]:
-    """Convert errors in the `with` block to Failures like those of Kafka's command, which waits for futures
-    of the admin client. With `runtime`, a RuntimeException wraps the error.
+    """Convert errors in the `with` block to Failures. As in Kafka's command, wrap each error in an
+    ExecutionException and, with `runtime`, in a RuntimeException.
     """
     try:
         yield

@@ -327,7 +327,7 @@ def warn_of_old_name(old: str, new: str) -> None:
 
 
 class _Columns:
-    """Formats records like Kafka's DefaultMessageFormatter: the selected fields, with separators."""
+    """A formatter like Kafka's DefaultMessageFormatter. It prints the selected fields, with separators."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def is_on(name: str, default: bool = False) -> bool:

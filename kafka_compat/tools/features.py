@@ -87,7 +87,7 @@ def of_release(level: int) -> dict[str, int]:
 
 
 def dependencies_of(name: str, level: int) -> dict[str, int]:
-    """Return the other feature levels that this level requires. Raises Failure if the level is unknown."""
+    """Return the levels of other features that this level requires. Raises Failure if it is unknown."""
     if name not in _FEATURES:
         raise Failure("org.apache.kafka.tools.TerseException", f"Unknown feature: {name}")
     if not 0 <= level <= _FEATURES[name][0]:

@@ -44,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """Convert a message as Kafka's JSON converters do, to dicts, lists, strings, numbers and None."""
+    """Convert a message to dicts, lists, strings, numbers and None, as Kafka's JSON converters do."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):

@@ -30,7 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state. Matching characters lead to `target`. The states in `free` are reached without characters."""
+    """A state of the automaton. A matching character leads to `target`, and an empty match to `free`."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
@@ -131,7 +131,7 @@ class IdPattern:
 
 
 def _closure(states: Iterable[_State], *, is_start: bool, is_end: bool) -> set[_State]:
-    """Return these states, and all states that are reachable from them without a character."""
+    """Return these states, and all states that are reachable from them without reading a character."""
     found: set[_State] = set()
     waiting = list(states)
     while waiting:

@@ -436,7 +436,7 @@ class Transaction:
         return Output()
 
     def unload(self) -> Output:
-        """Stop coordinating. `written` has already completed the pending requests."""
+        """Stop coordinating. There is no output: `written` has already completed the pending requests."""
         return Output()
 
     def _await_markers(self, out: Output, now_ms: int) -> None:

@@ -112,7 +112,7 @@ class Verifications:
     ) -> Verification:
         """Verify the partitions in which the transaction has no records yet. The verification completes
         immediately if the coordinator is local and has nothing to write. With `adds`, the partitions are
-        added to the transaction, and an earlier transaction has a short time to end first.
+        added to the transaction. While an earlier transaction is ending, this is retried for a short time.
 
         A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE instead.
         """

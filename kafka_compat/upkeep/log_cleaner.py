@@ -179,7 +179,7 @@ class LogCleaner:
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
-        """Record that a log is clean. The checkpoint is written after the cleaned segments are durable."""
+        """Record a log's clean offset. It is checkpointed after the cleaned segments are durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
         log = child.log

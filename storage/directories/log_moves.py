@@ -130,7 +130,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Replace the log with its copy, and return the new log. The copy must be placed and complete."""
+        """Replace the log with its copy, and return the copy, which must be complete and `is_placed`."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset

@@ -93,7 +93,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments` contains at least one segment, oldest first. `leader_epochs` equals its stored form."""
+        """`segments` contains at least one segment, oldest first. `leader_epochs` matches its stored form."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset

@@ -99,8 +99,8 @@ class LogFiles:
     def replace(
         self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
     ) -> Segment:
-        """Replace `old` with the durable `.cleaned` files at the first base offset, and return the new
-        segment. The last of `suffixes` is the suffix of the log file. Old files are removed at `due_ms`.
+        """Replace the segments `old` with the durable `.cleaned` files at the first base offset, and return
+        the new segment. The last of `suffixes` is that of the log file. Old files are removed at `due_ms`.
 
         The order guarantees that a log file at the first base offset is the old one while any file of `old`
         exists, and that a `.swap` log file remains until all other files have been renamed.

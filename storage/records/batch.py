@@ -107,7 +107,7 @@ class BatchHeader:
         return {name: getattr(self, name) for name in FIELDS}
 
     def replace(self, **changes: int) -> BatchHeader:
-        """Return a copy with other values of some fields."""
+        """Return a copy of the header in which the given fields are replaced."""
         return BatchHeader(cast(Fields, tuple((self.fields() | changes).values())))
 
     def pack(self) -> bytes:

@@ -48,7 +48,7 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
 
 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
-    """Decompress `data`. `magic` is the record format, as in `compress`.
+    """Decompress `data`. `magic` is the message format version, as in `compress`.
 
     Raises CorruptRecord if the data is corrupt, truncated or followed by other data, or if the codec is
     unknown. Raises TakesLong if the decompressed size exceeds `quick_bytes`. Without `quick_bytes`, raises

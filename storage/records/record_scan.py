@@ -228,7 +228,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the next records at once. Return False, without changing `state`, if too few are alike."""
+    """Check the next records at once. Return False, with `state` unchanged, if too few have the same form."""
     start, index = state.position, state.index
     # First compare the length of the next record: this check is cheap and nearly always decisive.
     length, position = read_varint(data, start)
@@ -335,7 +335,7 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """Return the extremes of two-byte zigzag numbers, given all first bytes and all second bytes."""
+    """Return the smallest and largest of several two-byte zigzag numbers, given their low and high bytes."""
     least, greatest = lows[0], lows[-1]
     # If timestamps never decrease, the last high byte is the greatest. Among the numbers with this high byte,
     # the last low byte is the greatest. Likewise, the first number is the smallest.

@@ -317,7 +317,7 @@ def _timestamp_error(
 
 
 def _as_created(data: memoryview) -> list[Record]:
-    """Read the records with the producer's timestamps, even if the batch has the type LogAppendTime."""
+    """Read the records with the timestamps set by the producer, even if the batch type is LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
     _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)

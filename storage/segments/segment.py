@@ -385,7 +385,7 @@ class Segment:
         return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
-        """Return the end position of the batches in [start, end) that fit into `max_bytes` (or `start`).
+        """Return the end of the batches in [start, end) that fit into `max_bytes`, or `start` if none fits.
 
         With `min_one_batch`, the first batch is included even if it does not fit. For small batches, the
         result is rounded down to an indexed position, so that a large read does not scan all batches.

@@ -71,7 +71,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """Read the last entry of the time index. Return None if its file is missing or inconclusive."""
+        """Read the last time index entry. Return None if the file is missing, torn or padded with zeros."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:

@@ -25,7 +25,7 @@ class Coordinator:
 
 @s.response(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """The coordinator in versions 0 to 3; a coordinator for each key in later versions."""
+    """Contains one coordinator in versions 0 to 3, and a coordinator for each key in later versions."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("0-3", default=0)

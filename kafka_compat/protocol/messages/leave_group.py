@@ -15,7 +15,7 @@ class MemberIdentity:
 
 @s.request(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """One member in versions 0 to 2, or several later (KIP-345). Version 5 adds the reason for leaving."""
+    """Version 3 and later can remove several members (KIP-345). Version 5 adds the reason for leaving."""
 
     group_id: s.String = ""
     member_id: s.String = s.field("0-2", default="")

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest:
-    """Version 0 requests client-metrics resources; version 1 requests the listed types (none: all types)."""
+    """Version 0 requests client-metrics resources. Version 1 requests the listed types (empty: all types)."""
 
     resource_types: list[s.Int8] = s.field("1+", default=[])
 

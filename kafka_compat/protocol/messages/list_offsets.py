@@ -38,7 +38,7 @@ class ListOffsetsRequest:
 
 @s.struct
 class ListOffsetsPartitionResponse:
-    """A list of offsets in version 0. In later versions, one offset and its timestamp, or -1 for both."""
+    """Contains a list of offsets in version 0. Later versions contain one offset and timestamp (-1: none)."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

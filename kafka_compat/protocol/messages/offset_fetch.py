@@ -28,9 +28,9 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """Request for the committed offsets of one group (versions 0 to 7) or several (version 8 and later).
-    In version 2 and later, null `topics` requests all topics. With `require_stable` (version 7 and later),
-    pending transactional offsets fail with UNSTABLE_OFFSET_COMMIT. Version 0 reads offsets from ZooKeeper.
+    """Request for the committed offsets of one group (versions 0 to 7) or several (version 8 and later). In
+    version 2 and later, null `topics` requests all topics. With `require_stable` (version 7 and later),
+    partitions with pending transactional offsets get UNSTABLE_OFFSET_COMMIT. Version 0 reads from ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the only group in versions 0 to 7, or groups in version 8 and later."""
+    """Contains the topics of the only group in versions 0 to 7, and a list of groups in later versions."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

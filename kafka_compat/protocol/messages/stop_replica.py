@@ -39,7 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """In versions 0 to 2, one flag requests deletion of all replicas; later, each partition has a flag."""
+    """In versions 0 to 2, one flag deletes all replicas. In later versions, each partition has a flag."""
 
     controller_id: s.Int32 = 0
     is_kraft_controller: s.Bool = s.field("4+", default=False)

@@ -107,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """Return the first ACLs that cause the decision DENIED or ALLOWED, or None if no ACL matches."""
+        """Return the ACLs that determine the decision DENIED or ALLOWED, or None if no ACL matches."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),

@@ -58,7 +58,7 @@ class EarlyRefresh:
         self._fetched_ms = now_ms
 
     def fetched(self, kids: Iterable[str | None]) -> None:
-        """Forget missing key IDs that a fetch has found."""
+        """Forget that these key IDs were missing, because a fetch has found their keys."""
         for kid in kids:
             if kid is not None:
                 self._asked.pop(kid, None)

@@ -72,7 +72,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """Return the effective name of a setting: for the mechanism, for the listener, or for the broker."""
+    """Return the full name of a setting, with the listener and mechanism prefix under which it is set."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 

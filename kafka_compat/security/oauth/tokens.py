@@ -40,7 +40,7 @@ def trimmed(text: str) -> str:
 
 
 def parse_object(content: bytes, what: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises InvalidToken, without quoting it, if it is invalid or repeats a name."""
+    """Parse a JSON object. Raises InvalidToken, without quoting the object, if it is not valid."""
     try:
         found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):

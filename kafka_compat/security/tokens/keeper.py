@@ -52,7 +52,7 @@ class Issued(NamedTuple):
 
 
 class _Known:
-    """A token with its node's version, its secret, and the credentials derived from the secret."""
+    """A token, the version of its node, its secret, and the credentials derived from the secret."""
 
     __slots__ = ("_credentials", "hmac", "token", "version")
 

@@ -47,7 +47,7 @@ class MemoryJournal(Journal):
 
 
 def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetadataStore]:
-    """Return a function that opens the metadata store whose journal is `kept`."""
+    """Return a function that opens the metadata store with the journal `kept`."""
     return lambda path, now_ms: EmbeddedMetadataStore(path, now_ms, MemoryJournal(kept))
 
 

@@ -53,8 +53,8 @@ async def _program(simulation: Simulation) -> None:
 
 
 def warm_up() -> None:
-    """Simulate a small program before the seeds, to import and compile the required code. This takes half a
-    second. Errors are ignored, because they occur again in the seeds.
+    """Simulate a small program before the first seed, to import and compile the required code. This takes
+    half a second. Errors are ignored, because they occur again when a seed runs.
     """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
 
