@@ -349,7 +349,7 @@ class Connection:
         return self._output.taken_s
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Return whether rule 3 allows a request. To resume well below the limits, divide them by `part`."""
+        """Return whether rule 3 allows a request, if its connection limits are divided by `part`."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part

@@ -52,7 +52,7 @@ class Turns:
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a new slice. Return False if connections wait or this iteration has already had a slice."""
+        """Begin a new slice. Return False if connections are waiting, or if this iteration had a slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S
