@@ -23,8 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """Return the delegation tokens. Raises KafkaError unless tokens are enabled and the client may use them.
-    """
+    """Return the delegation tokens. Raises KafkaError if they are disabled or the client may not use them."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

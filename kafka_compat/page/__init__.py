@@ -28,12 +28,13 @@ How to add an action
 3. Return `Done` to redirect a browser to a page, and to send its data to programs; return `Shown` to render a
    template (a dry run).
 
-Authorization The web console is a client of the brokers, with the principal of
-`kafka.compat.http.page.principal` and the address of the browser. `await visit.ask(key, **fields)` sends a
-Kafka request to a broker of this process, which handles and authorizes it like a client's request. Use `ask`
-for all changes and, if possible, queries. `ask(key, version, broker_id, …)` sends the request to another
-broker. If that broker is in another process (see `visit.is_here`), the request has the rights of this broker,
-so check `visit.rights` first. A view that reads the brokers' state with `visit.cluster` must either check
-`visit.rights.may_see_topic(name)` or `may(operation, type, name)` for all data, and omit what is not allowed,
-or call `visit.rights.require(…)`, which raises BadCall.
+Authorization
+The web console is a client of the brokers, with the principal of `kafka.compat.http.page.principal` and the
+address of the browser. `await visit.ask(key, **fields)` sends a Kafka request to a broker of this process,
+which handles and authorizes it like a client's request. Use `ask` for all changes and, if possible, queries.
+`ask(key, version, broker_id, …)` sends the request to another broker. If that broker is in another process
+(see `visit.is_here`), the request has the rights of this broker, so check `visit.rights` first. A view that
+reads the brokers' state with `visit.cluster` must either check `visit.rights.may_see_topic(name)` or
+`may(operation, type, name)` for all data, and omit data that is not allowed, or call
+`visit.rights.require(…)`, which raises BadCall.
 """
