@@ -56,8 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """Parse a field in the format named by `NAME_as`. Return None if it is empty. Raises BadCall on errors.
-    """
+    """Parse a field in the format from `NAME_as`. Return None if it is empty. Raises BadCall on errors."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
