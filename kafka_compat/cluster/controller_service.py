@@ -83,7 +83,7 @@ class ControllerService:
 
     @property
     def times(self) -> ControllerTimes:
-        """The statistics of all terms."""
+        """The controller statistics of this broker, over all of its terms."""
         return self._times.get()
 
     @property

@@ -66,7 +66,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def read_only(self) -> bool:
-        """Whether a change requires a restart."""
+        """Whether a change of the setting requires a restart."""
         return self.update in ("read-only", "internal")
 
     @property

@@ -60,7 +60,7 @@ class Schema(Protocol):
 
     @property
     def kind(self) -> str:
-        """Name of the format in `Decoded.format`."""
+        """Name of the format, as used in `Decoded.format`."""
 
     def read(self, content: bytes) -> str:
         """Decode a value without its header. Raises NotSo if the value does not match the schema."""

@@ -31,7 +31,7 @@ class TakesTurns(Protocol):
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve at least one request, and more until `until_s`. Return whether more can be served now."""
+        """Serve one or more requests, until `until_s`. Return whether more requests can be served now."""
 
 
 class Turns:
