@@ -167,7 +167,7 @@ class KafkaError(Exception):
 
 
 class StartupError(Exception):
-    """Raised if the broker cannot start; nothing is changed. The message states the reason and a remedy."""
+    """Raised if the broker cannot start; it has changed nothing. The message states reason and remedy."""
 
 
 STANDARD_MESSAGES = {

@@ -152,7 +152,7 @@ class KeptModules:
 
 
 class _ExtensionLoader(ExtensionFileLoader):
-    """Loader of a C extension. It writes the extension to a file in memory, as only files can be loaded."""
+    """Loader of a C extension. It writes the extension to a memory file, because the loader needs a file."""
 
     _loaded_count = 0
 

@@ -216,7 +216,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if files with unchanged paths have changed and have become unusable."""
+        """Raise ConfigError if files were replaced under unchanged paths and the new files are unusable."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
-    """Replaceable parts of a broker. None selects the default part, or omits the part."""
+    """Replaceable parts of a broker. None selects the default part or, if the part is optional, omits it."""
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None

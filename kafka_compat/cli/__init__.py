@@ -74,8 +74,8 @@ _UTF8 = "PYTHONUTF8"
 
 
 def prepare() -> None:
-    """Redirect closed standard streams (`>&-`) to /dev/null. Otherwise, a broker's file could get the
-    descriptor, and printed text would go to the file. Also escape characters that a stream cannot encode.
+    """Redirect closed standard streams (`>&-`) to /dev/null. Otherwise, a file opened later could get the
+    stream's descriptor and receive the printed text. Also escape characters that a stream cannot encode.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:

@@ -103,7 +103,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """Lock a directory. Return its descriptor, or None if it is missing. Raises BlockingIOError if in use."""
+    """Lock a directory. Return its descriptor, or None if missing. Raises BlockingIOError if it is locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

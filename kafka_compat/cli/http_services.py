@@ -72,7 +72,7 @@ def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """Return the web console's principal, or None if disabled. Raises StartupError if it is invalid."""
+    """Return the web console's principal, if enabled. Raises StartupError if the principal is invalid."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -94,7 +94,7 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
-    """Return the store for metrics that clients push, or None without the `telemetry` extra."""
+    """Return the store for metrics that clients push, or None if the `telemetry` extra is not installed."""
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
@@ -150,7 +150,7 @@ class HttpServices:
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Start serving HTTP requests and pushing metrics. The brokers must be running. `tree` is the
-        metadata store if no other process uses it.
+        metadata store that only these brokers share, if there is one.
         """
         from kafka_compat.metrics.scraper import Scraper
 

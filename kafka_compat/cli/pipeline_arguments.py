@@ -31,7 +31,7 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
     """Return the options in the file, followed by those on the command line, each as name=value. With
-    `librdkafka`, the file's options are renamed to librdkafka's. Raises NotStarted if it cannot be read.
+    `librdkafka`, the file's options are renamed to librdkafka's. Raises NotStarted if the file is unreadable.
     """
     if args.command_config is None:
         return list(args.kafka_option)

@@ -20,7 +20,7 @@ class Connection:
     """A blocking, single-threaded connection to a broker."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """Use a connected socket, with TLS if required. The socket's timeout applies to each call."""
+        """`opened` is a connected socket, with TLS if required. Its timeout applies to each call."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0

@@ -31,7 +31,7 @@ class Membership:
         unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
     If the coordinator no longer knows the member, the member joins again without its ID. If the coordinator
-    rejects the member, a KafkaError is raised. Times are in seconds of one clock.
+    rejects the member, a KafkaError is raised. Times are in seconds on a monotonic clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:

@@ -41,7 +41,7 @@ class Pending:
 
 
 class PendingBatches:
-    """Batches waiting to be sent to partitions, without I/O. Times are in seconds of one clock.
+    """Batches waiting to be sent to partitions, without I/O. Times are in seconds on a monotonic clock.
 
     A batch is due when it is full, when its first record has waited for the linger time, or on a flush. A
     partition's batches are sent in order, one at a time.

@@ -66,7 +66,7 @@ class BrokerChannels:
         self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
-        """Add queues for new brokers, and remove or replace the queues of brokers that left or changed."""
+        """Keep one queue for each of these brokers. A broker with a new epoch or address gets a new queue."""
         alive = {broker.broker_id: broker for broker in brokers}
         for broker_id, channel in list(self._channels.items()):
             known = alive.get(broker_id)

@@ -37,7 +37,7 @@ class EntityChanges:
         self.listeners: list[Listener] = []
 
     async def tell(self, entity_path: str) -> None:
-        """Notify all subscribers, and return when they have read the entity again."""
+        """Notify all subscribers, and return when they have reloaded the entity's settings."""
         for listener in self.listeners:
             await listener(entity_path)
 
@@ -50,7 +50,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Objects that are created at startup and never replaced. A frozen class would add 0.5 ms to startup."""
+    """Objects that are created at startup and never replaced. Not frozen, to save 0.5 ms at startup."""
 
     config: BrokerConfig
     clock: Clock

@@ -279,7 +279,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write states, with one transaction per topic if possible. Raises Deposed after another election."""
+        """Write states, in one transaction per topic if possible. Raises Deposed if no longer controller."""
         groups = _by_topic(effect.writes)
         outcomes = await asked_for_all(
             groups,

@@ -83,7 +83,7 @@ class ControllerService:
 
     @property
     def times(self) -> ControllerTimes:
-        """The statistics of all terms."""
+        """The controller statistics of this broker, over all of its terms."""
         return self._times.get()
 
     @property
@@ -105,7 +105,7 @@ class ControllerService:
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Become the controller of a store that no other broker uses (rule 5)."""
+        """Become the controller of this standalone broker's own store (rule 5)."""
         self._held = store, epoch
         self._name(self._broker_id)
 

@@ -116,7 +116,7 @@ class ControllerTimes:
         self.state = _STATE_OF.get(name, IDLE)
 
     def answered(self, broker_id: int, took_ms: float) -> None:
-        """Record the response time of a broker to a controller request."""
+        """Record a broker's response time for a controller request."""
         self.sent.setdefault(broker_id, Durations()).add(took_ms)
 
 

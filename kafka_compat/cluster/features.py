@@ -31,7 +31,7 @@ class UnsupportedFeatures(CannotGoOn):
 
 
 class FinalizedFeatures:
-    """A watcher of /feature that shuts down the broker when the node contains features."""
+    """A watcher of /feature that shuts down the broker if the node contains enabled features."""
 
     def __init__(
         self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None

@@ -55,8 +55,8 @@ class Recovery:
         """Cache of decoded node contents, because most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Complete deletions, and then become leader of the topics in the store. If `adopts` is true, because
-        topics may be missing from the store, adopt the logs of unknown topics; otherwise, set them aside.
+        """Complete deletions, delete unfinished forks, and then become leader of the stored topics. `adopts`
+        is true if the store may lack topics: logs of unknown topics are then adopted instead of set aside.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
@@ -265,8 +265,8 @@ class Recovery:
             )
 
     async def _write_topic(self, adopted: _AdoptedTopic) -> None:
-        """Write the topic and its partitions, in one transaction if they are few. After a crash, the next
-        startup completes incomplete topics.
+        """Write the topic and its partitions, in several transactions if there are many partitions. After a
+        crash, the next startup completes incomplete topics.
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
@@ -312,8 +312,8 @@ class _AdoptedTopic:
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """Set aside directories without a known topic, as Apache Kafka does. The topic was deleted while the disk
-    was offline, or the directory was copied from elsewhere. No data is lost. Directories of topics in
+    """Set aside directories of unknown topics, as Apache Kafka does. Such a topic was deleted while the disk
+    was offline, or its directory was copied from elsewhere. No data is lost. Directories of topics in
     `left_alone`, whose nodes are malformed, stay in place until the nodes are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}

@@ -47,7 +47,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Reads from other brokers. The methods raise ConnectionError or MalformedRequest if a request fails."""
+    """A client for other brokers' partitions. Its methods raise ConnectionError or MalformedRequest."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

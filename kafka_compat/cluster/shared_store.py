@@ -84,7 +84,7 @@ class SharedStore:
 
     async def leave(self) -> None:
         """End the session and the registration. This precedes other shutdown work, because new leaders wait
-        for registered replicas that were recently caught up.
+        for registered replicas that recently caught up.
         """
         session, self._session = self._session, None
         if session is not None:

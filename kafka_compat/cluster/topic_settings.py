@@ -71,7 +71,7 @@ class TopicSettings:
         self._replicas.quotas.configure_topic(topic, {})
 
     async def _stored(self, topic: str) -> dict[str, str] | None:
-        """Read the stored settings. Return None if there are none. If the node is malformed, return the
+        """Read a topic's stored settings. Return None if there are none. If the node is malformed, return the
         previous settings or, if they are unknown, settings that delete nothing.
         """
         path = znodes.config_path("topics", topic)

@@ -78,7 +78,7 @@ class Topics:
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
 
     def forget_leaders(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Report to clients that these partitions have no leader. No other broker can become leader."""
+        """Report to clients that these partitions have no leader: no other broker can become leader."""
         local, change = self._metadata.local_id, self._metadata.change()
         for name, index in lost:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)

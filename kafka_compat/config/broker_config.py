@@ -157,7 +157,7 @@ class BrokerConfig(TypedValues):
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
     def adopt_broker_id(self, broker_id: int) -> None:
-        """Set the broker ID to the one stored in the log directories, because none was configured."""
+        """Set the broker ID to the ID stored in the log directories, because no ID was configured."""
         for name in ("broker.id", "node.id"):
             self.static[name] = str(broker_id)
             self._values[name] = broker_id
@@ -172,7 +172,7 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
-        """The addresses to bind, except for KRaft's controller listeners, which do not apply here."""
+        """The addresses to bind, except for KRaft's controller listeners, which this broker ignores."""
         text = self.str("listeners") or ""
         return self._without_controllers("listeners", text)
 

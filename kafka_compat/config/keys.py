@@ -56,7 +56,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the setting works, or is not needed by this broker."""
+        """Whether this broker applies the setting, or does not need it."""
         return self.effect != "stored"
 
     @property
@@ -66,7 +66,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def read_only(self) -> bool:
-        """Whether a change requires a restart."""
+        """Whether a change of the setting requires a restart."""
         return self.update in ("read-only", "internal")
 
     @property
@@ -239,7 +239,7 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Return the settings that this broker also accepts in files, but Kafka only in AlterConfigs."""
+    """Return the settings that Kafka accepts only in AlterConfigs, and this broker also in files."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 

@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Return whether a broker setting works, or is not needed by this broker."""
+    """Return whether this broker applies a broker setting, or does not need it."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"

@@ -78,7 +78,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Return the port for each listener name. parse_listeners later reports malformed listeners."""
+    """Return the port for each listener name, without checks: parse_listeners rejects malformed listeners."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")

@@ -27,7 +27,7 @@ class ControlApi:
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is the metadata store, if only the brokers of this process use it."""
+        """`tree` is the metadata store that only these brokers share, if there is one."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)
         self._disks = DiskFaults(brokers, hooks.faults.disks)
         self._links = BrokerFaults(brokers, hooks.faults.links)

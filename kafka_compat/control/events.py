@@ -16,7 +16,7 @@ State = dict[str, Any]
 
 
 class EventLog:
-    """Events, since the last reset, that occurred while a test advanced the time.
+    """Events that occurred while a test advanced the time, since the last reset.
 
     The direct effects of requests are omitted, so that the same client actions result in the same events. If
     the clock is stopped between advances, the times of the events are identical to the millisecond.

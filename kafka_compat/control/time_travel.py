@@ -164,8 +164,8 @@ class TimeTravel:
         self.stand(still=False)
 
     async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
-        """Advance the time by `by_ms`, from timer to timer, in at most _STEPS_MAX steps. Await `at_rest`
-        after each step, with the simulated time that has elapsed, in milliseconds.
+        """Advance the time by `by_ms`, stopping at each timer, in at most _STEPS_MAX steps. After each step,
+        await `at_rest(elapsed_ms)`, where `elapsed_ms` is the simulated time since the call.
         """
         async with self._travelling:
             began_ms = self.scheduler.monotonic_ms()

@@ -19,8 +19,8 @@ Rules
    `replay_end_marker`. A marker that is committed during loading is replayed after the log.
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while other machines are still loading. A
-   dead machine is removed.
-7. When a machine is unloaded, its pending writes fail, and it responds to other requests and is removed.
+   machine without state is removed.
+7. When a machine is unloaded, its pending writes fail. It responds to its other requests and is removed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _CANCELLED_MIN = 100
 
 
 class Deadline:
-    """A function that is called at `at_ms` of the scheduler's clock, unless it is canceled first."""
+    """A function that is called at `at_ms` on the scheduler's clock, unless it is canceled first."""
 
     __slots__ = ("_timers", "at_ms", "callback")
 

@@ -60,7 +60,7 @@ class Schema(Protocol):
 
     @property
     def kind(self) -> str:
-        """Name of the format in `Decoded.format`."""
+        """Name of the format, as used in `Decoded.format`."""
 
     def read(self, content: bytes) -> str:
         """Decode a value without its header. Raises NotSo if the value does not match the schema."""
@@ -157,7 +157,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 
 
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
-    """Return the most likely format, and the text in that format."""
+    """Return the most likely format of `content`, and the content as text in that format."""
     try:
         # Omit an incomplete last character: the content may have been cut within a character.
         text = _beginning_of(content) if is_cut else text_of(content)

@@ -64,7 +64,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 class _Visible(dict[int, str]):
-    """A table for `str.translate` that computes the replacement of a character at its first use."""
+    """A table for `str.translate` that computes each character's replacement on first use."""
 
     def __init__(self, kept: str) -> None:
         super().__init__({ord(each): each for each in kept})

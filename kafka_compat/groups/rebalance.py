@@ -322,7 +322,7 @@ class Rebalance:
         self.roster.remove(member_id)
 
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
-        """Restore the stored generation: the group is stable, and every member has a full session timeout."""
+        """Restore the stored generation, with a stable group and a full session timeout for every member."""
         self.state = STABLE if snapshot.members else EMPTY
         self.state_timestamp_ms = snapshot.state_timestamp_ms
         self.generation_id = snapshot.generation_id

@@ -136,7 +136,7 @@ class Roster:
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """Return the protocol with the most votes. A member votes for its first protocol that all support."""
+        """Return the protocol with the most votes. Each member votes for its first protocol common to all."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)

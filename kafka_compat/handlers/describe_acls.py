@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29): list ACLs. Without an authorizer, returns SECURITY_DISABLED."""
+"""DescribeAcls (API key 29): list ACLs. Without an authorizer, it fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 

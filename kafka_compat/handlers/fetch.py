@@ -120,7 +120,7 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Remove unreadable topics from the plan. They stay in the session, because ACLs may change."""
+    """Remove topics that the client may not read from the plan, but not from the session: ACLs may change."""
     # Import these here, because they are needed only with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType

@@ -64,6 +64,6 @@ def client_of(ctx: RequestContext) -> Client:
 
 
 def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
-    """Remove a client instance when the connection closes. Each call for a connection replaces the last."""
+    """Remove a client instance when its connection closes. The last call for a connection takes effect."""
     if not caller.session.has_left:
         caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

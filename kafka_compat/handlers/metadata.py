@@ -78,7 +78,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 def _repeated_key(ctx: RequestContext, request: MetadataRequest) -> Hashable | None:
     """Return everything that determines the response to a request for one topic by name, or None if the
-    response cannot be repeated. The response to a request for a missing topic, which may be created, is not.
+    response cannot be repeated, for example because the request may create the topic.
     """
     topics = request.topics
     if (

@@ -1,4 +1,4 @@
-"""Checks shared by the delegation token APIs, that tokens are enabled and the client may manage them."""
+"""Checks shared by the delegation token APIs: whether tokens are enabled and the client may manage them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """Return the delegation tokens. Raises KafkaError if the client may not use them or they are disabled."""
+    """Return the delegation tokens. Raises KafkaError if they are disabled or the client may not use them."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

@@ -128,7 +128,7 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Report a deletion that was interrupted by a crash. The cache does not contain the deleted topic."""
+        """Report a deleted topic that is not in the cache, because a crash interrupted its deletion."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:

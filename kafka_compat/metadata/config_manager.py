@@ -93,7 +93,7 @@ class ConfigManager:
             log.error("Ignored invalid dynamic broker settings: %s. Set them again", error)
 
     async def reload(self) -> None:
-        """Reload the dynamic broker settings that a different broker changed, and publish the change."""
+        """Reload the dynamic broker settings, because another broker changed them, and publish the change."""
         await self.load()
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 

@@ -59,14 +59,14 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def refusal(error: ConfigError) -> str:
-    """Return Kafka's message for contradictory dynamic settings, which differs from its startup message."""
+    """Return Kafka's error message for contradictory dynamic settings, which differs from that at startup."""
     if error.name in ("listeners", "advertised.listeners"):
         return f"Error creating broker listeners from '{error.value}': {error.reason}"
     return f"requirement failed: {error.name} {error.reason}"
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Raise KafkaError if a thread count is less than 1, or less than half or more than twice the old one."""
+    """Raise KafkaError unless each thread count is at least 1, and between half and twice the old count."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None

@@ -103,7 +103,7 @@ Subscriber: TypeAlias = Callable[[MetadataDelta], None]
 
 
 class MetadataFeed:
-    """The feed of one broker's metadata changes."""
+    """One broker's feed of metadata changes."""
 
     def __init__(self) -> None:
         self.version = 0

@@ -37,7 +37,7 @@ def check_topic_name(topic: str) -> None:
 
 
 def collision_key(topic: str) -> str:
-    """Return the name with '_' for '.', as in metric names. Every topic must have a different result."""
+    """Return the name with '_' for '.', as in metric names. No two topics may have the same result."""
     return topic.replace(".", "_")
 
 

@@ -48,7 +48,7 @@ def partition_nodes(
 
 
 def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
-    """Return the metadata of the partitions that the operations of `partition_nodes` create, by number."""
+    """Return metadata of the partitions that the operations of `partition_nodes` create, sorted by number."""
     return tuple(
         PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
         for index, brokers in sorted(replicas.items())

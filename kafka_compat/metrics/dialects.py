@@ -97,8 +97,8 @@ def _attribute(name: str) -> str:
 
 
 class JmxExporter(Dialect):
-    """The exporter's example rules, as applied by version 1.0 and later: all counters end with _total.
-    Percentages also have the names of Strimzi's rules.
+    """The JMX exporter's example rules, as applied by its version 1.0 and later: the names of all counters
+    end with _total. Percentages are also reported under the names in Strimzi's rules.
     """
 
     def gauges(self, bean: Bean) -> tuple[Series, ...]:

@@ -2,7 +2,7 @@
 
 Leaders in other processes are queried only for partitions with committed offsets, because each request takes
 time. The results are not cached, because this process is not notified of records that compaction removed.
-Leaders that do not respond in time are omitted.
+Partitions whose leaders do not respond in time are omitted.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class RecordTimes:
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
         """Return the timestamp of the first record at or after `committed`, or None if there is no such
-        record. It is negative if the record has none. Raises StorageError if the record cannot be read.
+        record. If the record has no timestamp, the result is negative. Raises StorageError if the read fails.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp

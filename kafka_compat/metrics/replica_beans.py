@@ -35,7 +35,7 @@ class Fetching(NamedTuple):
 
     @property
     def client_id(self) -> str:
-        """The client ID, in the format of Kafka's thread names."""
+        """The fetcher's client ID: the name of the corresponding thread in Kafka."""
         return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
 
 

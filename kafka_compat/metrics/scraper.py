@@ -98,8 +98,8 @@ class Scraper:
             yield await finish(reported)
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
-        """Return Kafka's MBeans, except those of individual partitions. `by_partition=False` includes only
-        some APIs, and omits clients with quotas.
+        """Return Kafka's MBeans, except those of individual partitions. `by_partition=False` limits the
+        request metrics to Produce and Fetch, and omits the quota metrics of clients.
         """
         beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
         yield from request_beans.topics(brokers, beans)

@@ -131,7 +131,7 @@ class Connection:
             turns.line_up(self, first=False)
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve at least one request, and more until `until_s`. Return whether more can be served now."""
+        """Serve one or more requests, until `until_s`. Return whether more requests can be served now."""
         if self._reader.unserved:
             return self._serve(now_s, until_s)
         if not self._reading:
@@ -349,7 +349,7 @@ class Connection:
         return self._output.taken_s
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Return whether rule 3 allows a request. To resume well below the limits, divide them by `part`."""
+        """Return whether rule 3 allows a request, if its connection limits are divided by `part`."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part

@@ -153,7 +153,7 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy the bytes that `next_frame` has not returned: other connections reuse the scratch buffer."""
+        """Copy the bytes that `next_frame` has not returned, because connections share the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
             # The copy must be mutable, because appending a batch modifies the frame in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))

@@ -286,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """Return the next connections to check. If there are 10,000, each is checked every ten intervals."""
+        """Return the next connections to check, at most REAPED_AT_ONCE, starting over after the last one."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

@@ -7,7 +7,7 @@ Rules
 3. Encrypted bytes are sent before any other bytes are encrypted. `send` reports bytes as sent when all of
    their ciphertext has been passed to the kernel. Until then it raises BlockingIOError, and must be called
    again with the same bytes.
-4. A peer with over UNSENT_BYTES_MAX unsent bytes is disconnected: it requests key updates without reading.
+4. A peer that requests key updates without reading is disconnected at UNSENT_BYTES_MAX unsent bytes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class TakesTurns(Protocol):
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve at least one request, and more until `until_s`. Return whether more can be served now."""
+        """Serve one or more requests, until `until_s`. Return whether more requests can be served now."""
 
 
 class Turns:
@@ -52,7 +52,7 @@ class Turns:
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a new slice. Return False if connections wait or this iteration has already had a slice."""
+        """Begin a new slice. Return False if connections are waiting, or if this iteration had a slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S

@@ -35,6 +35,6 @@ which handles and authorizes it like a client's request. Use `ask` for all chang
 `ask(key, version, broker_id, …)` sends the request to another broker. If that broker is in another process
 (see `visit.is_here`), the request has the rights of this broker, so check `visit.rights` first. A view that
 reads the brokers' state with `visit.cluster` must either check `visit.rights.may_see_topic(name)` or
-`may(operation, type, name)` for all data that it shows, and omit the rest, or call `visit.rights.require(…)`,
-which raises BadCall.
+`may(operation, type, name)` for all data, and omit data that is not allowed, or call
+`visit.rights.require(…)`, which raises BadCall.
 """

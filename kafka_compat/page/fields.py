@@ -56,7 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """Parse the field `name` in format `NAME_as`. Return None if it is empty. Raises BadCall on errors."""
+    """Parse a field in the format from `NAME_as`. Return None if it is empty. Raises BadCall on errors."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
@@ -108,7 +108,7 @@ def _line(line: str) -> tuple[str, str | None]:
 
 
 def array(body: Mapping[str, Any], name: str) -> list[Any]:
-    """Return an array, which may be given as JSON text. Raises BadCall for other values."""
+    """Return an array, which may be given as JSON text. Raises BadCall if the value is not an array."""
     value = body.get(name)
     if isinstance(value, str):
         try:

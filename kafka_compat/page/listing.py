@@ -38,7 +38,7 @@ def listed(
     name: str = "name",
 ) -> Listing:
     """Return the page that the query selects. `columns` maps sortable columns to fields of rows, `default` is
-    the default of `sort`, and `q` filters rows by the field named `name`. Raises BadCall on errors.
+    the default of `sort`, and `q` filters rows by the field named `name`. Raises BadCall for invalid queries.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")

@@ -120,7 +120,7 @@ def _copy(
 
 
 def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
-    """Commit the batch's start offsets as the missing tokens, before the first attempt to write the batch.
+    """Before the first attempt to write a batch, commit its start offsets for partitions without a token.
 
     Tokens of new or long idle partitions are missing. The target does not contain records of the batch yet,
     so the start offsets are correct. If a token is missing in a later attempt, it has expired, and the

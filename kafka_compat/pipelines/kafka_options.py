@@ -40,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted if one is malformed, or names an option set by jobs."""
+    """Parse `name=value` strings. Raises NotStarted if a string is malformed or sets an option of the job."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

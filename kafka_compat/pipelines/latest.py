@@ -92,7 +92,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version. Delete others except the previous one, which may be in use."""
+    """Link the committed version. Keep the previous version, which may be in use, and delete all others."""
     last = folder.last()
     if last is None:
         return

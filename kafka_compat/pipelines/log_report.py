@@ -13,7 +13,7 @@ class PartitionLine:
 
     The broker's next retention check deletes `due_rows`. `next_due_ms` is the time when retention can delete
     the next segment (None: never, by time). `future_rows` counts the records in segments with a timestamp
-    more than a day in the future, which prevents the deletion of these segments and all later ones.
+    more than a day in the future. Such a segment delays its own deletion and that of all later segments.
     """
 
     topic: str

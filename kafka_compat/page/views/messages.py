@@ -186,7 +186,7 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
 async def _neighbour(
     visit: Visit, source: Source, partition: int, span: tuple[int, int], *, newest: bool
 ) -> int | None:
-    """Return the offset of the newest or oldest record within `span`, or None if it contains no record."""
+    """Return the offset of the newest or oldest record within `span`, or None if no record can be read."""
     bounds = (await source.bounds([partition]))[partition]
     if isinstance(bounds, Unreadable):
         return None

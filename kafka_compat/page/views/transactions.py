@@ -43,7 +43,7 @@ async def see(visit: Visit) -> Data:
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
-    """Return whether the broker may have transactions, without starting a coordinator in this process."""
+    """Return whether the broker may coordinate transactions, without creating its coordinator."""
     services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 

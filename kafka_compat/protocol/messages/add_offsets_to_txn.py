@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """Sent before TxnOffsetCommit. Clients that send version 4 support TRANSACTION_ABORTABLE (KIP-890)."""
+    """Request sent before TxnOffsetCommit. Version 4 implies support for TRANSACTION_ABORTABLE (KIP-890)."""
 
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0

@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Clients send versions 0 to 3 for one transaction. Brokers send later versions for several (KIP-890)."""
+    """Versions 0 to 3, sent by clients, contain one transaction; later versions, sent by brokers, a list."""
 
     transactions: list[AddPartitionsToTxnTransaction] = s.field("4+", default=[])
     v3_and_below_transactional_id: s.String = s.field("0-3", default="")
@@ -53,7 +53,7 @@ class AddPartitionsToTxnResult:
 
 @response(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """`error_code` (version 4) applies to the whole request. Each partition also has its own error code."""
+    """`error_code` (version 4 and later) applies to the whole request. Each partition has its own code."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("4+", default=0)

@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @s.request(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """Superseded by IncrementalAlterConfigs, which keeps settings that the request does not contain."""
+    """A request superseded by IncrementalAlterConfigs, which keeps settings that it does not contain."""
 
     resources: list[AlterConfigsResource] = []
     validate_only: s.Bool = False

@@ -25,7 +25,7 @@ class ScramCredentialUpsertion:
 
 @s.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest:
-    """A user may occur in only one of the lists, and only once."""
+    """A user may occur only once, either in `deletions` or in `upsertions`."""
 
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []

@@ -13,7 +13,7 @@ class TopicPartitions:
 @s.request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
     """member_epoch is 0 to join, -1 to leave, or -2 to leave temporarily as a static member. Fields that have
-    not changed since the last heartbeat are null, and rebalance_timeout_ms is -1. In version 1 and later, the
+    not changed since the last heartbeat are null (rebalance_timeout_ms: -1). In version 1 and later, the
     member generates its own ID, and may subscribe by a regular expression that the broker evaluates.
     """
 

@@ -20,7 +20,7 @@ class DeleteRecordsTopic:
 
 @s.request(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """Clients send this to partition leaders, which respond when all replicas have deleted the records."""
+    """Clients send this request to leaders, which respond when all live replicas have deleted the records."""
 
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: s.Int32 = 0

@@ -21,7 +21,7 @@ class ElectLeadersRequest:
 
 @s.struct
 class PartitionResult:
-    """The result for one partition. ELECTION_NOT_NEEDED means that it already has the requested leader."""
+    """The result for one partition. With ELECTION_NOT_NEEDED, the partition keeps its current leader."""
 
     partition_id: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @request(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnRequest:
-    """`committed` is true for a commit. In version 5, the coordinator then increments the epoch (KIP-890)."""
+    """`committed` is false to abort. In version 5, EndTxn also increments the producer epoch (KIP-890)."""
 
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0

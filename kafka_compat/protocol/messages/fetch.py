@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ReplicaState:
-    """A fetching follower (-1: a consumer). The epoch fences requests from before a restart (KIP-903)."""
+    """A follower's ID (-1: a consumer) and epoch, which fences requests from before a restart (KIP-903)."""
 
     replica_id: s.Int32 = s.field("15+", default=-1)
     replica_epoch: s.Int64 = s.field("15+", default=-1)
