@@ -48,6 +48,11 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 @handler(0, 13)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
+    if 10 <= ctx.api_version < 12 and any(
+        topic.name is None or topic.topic_id != _NO_TOPIC_ID for topic in request.topics or ()
+    ):
+        # These versions have topic IDs, but no responses for topics without a name (KAFKA-12701).
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 

@@ -218,6 +218,10 @@ class Dispatcher:
             except TooLong:
                 self._encode_long(slot, response, deferred)
                 return
+            except Exception:
+                log.exception("Closed the connection from %s: a request failed", slot.connection.peer_host)
+                slot.connection.abort()
+                return
         self._send(slot, parts, deferred)
 
     def _send(self, slot: AwaitedSlot, parts: list[Part] | None, deferred: Deferred | None) -> None:

@@ -238,6 +238,15 @@ def test_metadata_returns_kafkas_response_for_topic_ids(pair: Pair) -> None:
     assert unknown["topics"][0]["error_code"] == 100
 
 
+@pytest.mark.parametrize("has_id", [True, False], ids=["by ID", "without a name"])
+def test_metadata_rejects_topics_without_a_name_before_version_12(pair: Pair, has_id: bool) -> None:
+    """Version 10 added topic IDs, but their lookup and responses without names only came with version 12."""
+    nameless = {"name": None, "topic_id": uuid.UUID(int=77 * has_id)}
+    request: Plain = {"topics": [nameless, {"name": pair.topic()}], "allow_auto_topic_creation": True}
+    answer = metadata(pair, request, low=10, high=11)
+    assert [topic["error_code"] for topic in answer["topics"]] == [42, 42]
+
+
 @pytest.mark.parametrize("version", [0, 1, 4, 8, 12])
 def test_metadata_requests_create_topics(pair: Pair, version: int) -> None:
     """A request for a missing topic creates it, and later responses contain its leader."""

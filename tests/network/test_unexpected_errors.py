@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,3 +146,26 @@ async def test_responses_behind_a_failed_request_are_sent_in_order(
         assert raw[4 + 1 :].find(b"another") > 0
         second = await asyncio.to_thread(connection.finish, ApiKey.METADATA, 9)
         assert second["topics"][0]["name"] == TOPIC_NAME
+
+
+class TooMany(list[Any]):
+    """A list whose length does not fit in a response."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+async def test_a_connection_is_closed_if_a_late_response_cannot_be_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client would otherwise wait forever, because later responses wait for this response."""
+    async with serving(tmp_path) as (broker, connection):
+        create = broker.services.topics.create
+
+        async def create_wrongly(name: str, **options: Any) -> Any:
+            created = await create(name, **options)
+            return SimpleNamespace(topic_id=created.topic_id, partitions=TooMany(created.partitions))
+
+        monkeypatch.setattr(broker.services.topics, "create", create_wrongly)
+        connection.begin(ApiKey.CREATE_TOPICS, 7, {"topics": [ANOTHER]})
+        assert await asyncio.to_thread(connection.closed_by_peer)
