@@ -250,11 +250,12 @@ class Recovery:
             self._overrides.put(topic, adopted.overrides)
             self._log_dirs.update_config(topic)
             await self._write_topic(adopted)
+            excepted = ", ".join(f"{name}={value}" for name, value in adopted.overrides.items())
             log.warning(
                 "Adopted topic %s from the log directories (partitions: %d), with default settings%s",
                 topic,
                 len(adopted.state.replicas),
-                "".join(f" except {name}={value}" for name, value in adopted.overrides.items()),
+                f" except {excepted}" if excepted else "",
             )
         retention_ms = self._config.duration_ms("log.retention.ms")
         if unknown and retention_ms >= 0:
