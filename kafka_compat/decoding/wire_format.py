@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split a value into schema ID and content. Return None if the header is missing or the schema ID is 0."""
+    """Split a value into schema ID and content. Return None if the header is missing or the ID is 0."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")

@@ -22,6 +22,6 @@ class Leaderships:
             listener(topic, partition)
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Notify the listeners that this broker loses leadership of a partition or stops serving its replica."""
+        """Notify the listeners that this broker loses leadership or stops serving a replica."""
         for listener in self.on_stopping:
             listener(topic, partition)
